@@ -1,0 +1,78 @@
+/*
+ * image.h: reading images of any accepted encoding as planes, writing planes as images.
+ *
+ * Encodings: PNG (1, 2, 4, 8, 16 bit; grey, RGB, with alpha; palettes are expanded; no interlace
+ * limit), PGM/PPM/PAM (P2, P3, P5, P6, P7; maxval to 65535), NPY (h×w or h×w×c with c ≤ 4; int8…
+ * int64, uint8…uint64, float16/32/64, bool; C and Fortran order; either byte order).
+ *
+ * Everything here takes hostile bytes: sizes are checked in 64 bits against `max_pixels` before any
+ * memory is touched, and a broken file is KILN_MALFORMED with one sentence in `why`.
+ *
+ * Threads: reentrant.
+ */
+#ifndef KILN_COMPUTE_CODECS_IMAGE_H
+#define KILN_COMPUTE_CODECS_IMAGE_H
+
+#include "compute/format.h"
+#include "compute/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** What an image's header says. */
+struct image_info {
+    enum format format;     /* PNG, PGM or NPY */
+    uint32_t width, height; /* pixels, ≥ 1 */
+    uint32_t channels;      /* 1 … 4 */
+    uint32_t depth;         /* bits of an integer sample: 8 or 16 (NPY: 8, 16, 32, 64); 0: floating */
+};
+
+enum sample { SAMPLE_INT32, SAMPLE_FLOAT, SAMPLE_DOUBLE };
+
+/** Reads the header only. `format` FORMAT_NONE: recognised by its first bytes. Unknown bytes are
+    KILN_MEDIA_TYPE, a broken or absurd header KILN_MALFORMED, too many pixels KILN_INVALID. */
+enum kiln_status image_probe(const void *bytes, size_t size, enum format format,
+                             uint64_t max_pixels, struct image_info *info, char *why,
+                             size_t why_size);
+
+/** Decodes into channels × height × width elements of `sample`, each scale*(pixel - offset) computed
+    in double and rounded once (INT32: to nearest; out of range is KILN_MALFORMED). `info` is what
+    probe gave; a file whose header has changed since, or non-finite samples, is KILN_MALFORMED.
+    Scratch memory is allocated inside and freed before return (KILN_NO_MEMORY). */
+enum kiln_status image_read(const void *bytes, size_t size, const struct image_info *info,
+                            enum sample sample, double offset, double scale, void *planes,
+                            char *why, size_t why_size);
+
+/** A key and its value for PNG text chunks. */
+struct image_text {
+    const char *key, *value; /* Latin-1, value below 4 KiB; ended by key NULL */
+};
+
+/** Interleaved pixels to be encoded. */
+struct picture {
+    uint32_t width, height, channels; /* 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA */
+    uint32_t depth;                   /* 8 or 16; 16-bit samples are in host byte order */
+    const void *pixels;               /* height × width × channels */
+};
+
+/** Upper bound of png_write's output, text chunks below 4 KiB in all; 0 on overflow. */
+uint64_t png_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth);
+/** Encodes a PNG: deterministic, valid for every decoder. KILN_INTERNAL if it did not fit. */
+enum kiln_status png_write(const struct picture *picture, const struct image_text *texts,
+                           uint8_t *out, uint64_t capacity, uint64_t *size);
+
+/** Binary PGM (1 channel), PPM (3) or PAM (2, 4); 16 bit is big-endian as the format says. */
+uint64_t pgm_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth);
+enum kiln_status pgm_write(const struct picture *picture, uint8_t *out, uint64_t capacity,
+                           uint64_t *size);
+
+/** Planes (channels × height × width of `sample`) to interleaved 8- or 16-bit pixels:
+    clamp(round_half_even(value / scale + offset)); NaN becomes 0. */
+void planes_quantize(const void *planes, enum sample sample, uint32_t width, uint32_t height,
+                     uint32_t channels, uint32_t depth, double offset, double scale, void *pixels);
+/** Planes to interleaved elements of the same type (for NPY h×w×c). channels 1 is a copy. */
+void planes_interleave(const void *planes, size_t element, uint32_t width, uint32_t height,
+                       uint32_t channels, void *out);
+
+#endif

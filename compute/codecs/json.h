@@ -1,0 +1,50 @@
+/*
+ * json.h: a strict reader of RFC 8259 JSON, without a tree.
+ *
+ * json_check validates the whole text once (UTF-8, grammar, control characters, depth, duplicate
+ * keys of the top-level object, nothing after the end); the other calls then walk validated text and
+ * cannot fail on syntax. Numbers out of a double's range are malformed.
+ *
+ * Threads: reentrant. Ownership: values point into the caller's text.
+ */
+#ifndef KILN_COMPUTE_CODECS_JSON_H
+#define KILN_COMPUTE_CODECS_JSON_H
+
+#include "compute/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define JSON_DEPTH_MAX 64
+
+enum json_type { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+
+/** A value inside validated text; `text` covers it from its first to its last byte. */
+struct json_value {
+    enum json_type type;
+    const char *text;
+    size_t size;
+};
+
+/** KILN_OK, or KILN_MALFORMED with what and where ("line 1, column 17: …"). */
+enum kiln_status json_check(const char *text, size_t size, struct json_value *value, char *why,
+                            size_t why_size);
+
+/** Walks an object's members or an array's elements. Start with `cursor` 0; false at the end. The
+    key is decoded into `key` (NUL-terminated, cut at key_size - 1 with `key` then ending in "…"). */
+bool json_next_member(const struct json_value *object, size_t *cursor, char *key, size_t key_size,
+                      struct json_value *value);
+bool json_next_element(const struct json_value *array, size_t *cursor, struct json_value *value);
+
+/** Number as double (correctly rounded). */
+double json_number(const struct json_value *value);
+/** Decodes a string (escapes, surrogates) into `out`, NUL-terminated; returns its full decoded
+    length (more than capacity - 1 means it was cut). A decoded NUL byte is kept and counted. */
+size_t json_string(const struct json_value *value, char *out, size_t capacity);
+
+/** An array of numbers into `out`: returns how many elements the array has, writing at most
+    `capacity`; SIZE_MAX if an element is not a number (its index in `bad`). */
+size_t json_numbers(const struct json_value *array, double *out, size_t capacity, size_t *bad);
+
+#endif

@@ -1,0 +1,85 @@
+/*
+ * dispatch.h: queue and device supervision: takes jobs, gives each to a free slot of a worker, hands
+ * it back when done.
+ *
+ * One thread (the dispatcher) waits on every worker's sockets and process; submitting happens on
+ * any thread and sends the command at once when a slot is free. A bounded FIFO holds the rest.
+ * A worker that dies, stays silent, outlasts a job's deadline or reports a device fault is killed
+ * and replaced (back-off 0, 0.1, 0.5, 2, 5 s…); its unfinished jobs go to the head of the queue
+ * once. A job on its second attempt runs alone on its worker, so that only the guilty one fails.
+ * A ready worker gets a canary job before it takes others, and one every few idle seconds.
+ * A client that hung up (watch_fd) has its job dropped from the queue or cancelled while running.
+ *
+ * Ownership: a submitted job and its blocks belong to the dispatcher until `done`.
+ */
+#ifndef KILN_COMPUTE_DISPATCH_H
+#define KILN_COMPUTE_DISPATCH_H
+
+#include "compute/arena.h"
+#include "compute/job.h"
+
+struct dispatch;
+
+struct dispatch_options {
+    const char *program;  /* path of this binary: /proc/self/exe */
+    const char *devices;  /* "auto", "cpu", "cuda:0,cuda:1", … */
+    int slots;            /* per worker, 0 for the default of its kind */
+    int threads;          /* CPU pool threads, 0 for one a core */
+    int queue;            /* jobs that may wait */
+    double deadline_s;    /* per job, from submission */
+    struct arena *arena;
+};
+
+enum device_state {
+    DEVICE_UNAVAILABLE, /* cannot be used: see reason */
+    DEVICE_OFF,         /* there, but not chosen by --device */
+    DEVICE_STARTING,    /* worker warming up */
+    DEVICE_READY,
+    DEVICE_RESTARTING,  /* worker died; a new one is coming */
+    DEVICE_STATE_COUNT
+};
+
+/** Name of a state as in /v1/devices: "ready". */
+const char *device_state_name(enum device_state state);
+
+/** One device as the front knows it. Pointers are valid during the callback only. */
+struct device_view {
+    const char *name; /* "cuda:0" */
+    enum device_state state;
+    const char *reason;      /* why not available, or "" */
+    const char *description; /* JSON object text from the worker or probe, or "{}" */
+    int slots, running;
+    int pid; /* worker's process id; 0 for none */
+    uint64_t jobs_done, jobs_failed, respawns;
+    double busy_s; /* summed kernel + transfer + encode time */
+    double age_s;  /* seconds since the description was taken */
+};
+
+struct dispatch_stats {
+    uint64_t queued, queue_peak, running;
+    uint64_t submitted, completed, failed, cancelled, retried, refused;
+};
+
+/** Probes devices (in a child process), starts the workers and the dispatcher's thread. Returns at
+    once after the probe; readiness comes later. */
+enum kiln_status dispatch_create(const struct dispatch_options *options, struct dispatch **dispatch);
+/** Stops taking jobs: later submissions get KILN_DRAINING. Jobs already taken go on. */
+void dispatch_drain(struct dispatch *dispatch);
+/** Waits until no job is left or `timeout_s` passed; true if idle. */
+bool dispatch_wait_idle(struct dispatch *dispatch, double timeout_s);
+/** Kills workers, completes what is left as KILN_DRAINING, joins the thread. */
+void dispatch_destroy(struct dispatch *dispatch);
+
+/** Takes the job (and its blocks). On any return but KILN_OK the job stays the caller's and `done`
+    is not called. Errors: BUSY, DRAINING, NO_DEVICE (none ready or wanted one unknown), NO_MEMORY. */
+enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job);
+
+/** True while a device answered a canary or a job recently; otherwise `why` says what is missing. */
+bool dispatch_ready(struct dispatch *dispatch, char *why, size_t why_size);
+void dispatch_devices(struct dispatch *dispatch,
+                      void (*each)(const struct device_view *view, void *context), void *context);
+/** True if a device of this name is known (ready or not). */
+bool dispatch_knows(struct dispatch *dispatch, const char *device);
+void dispatch_stats(struct dispatch *dispatch, struct dispatch_stats *stats);
+
+#endif

@@ -1,0 +1,35 @@
+/*
+ * colorize.h: arguments of the kernel `colorize`, a scalar field to RGB.
+ *
+ * value v = (clamp(field, 0, limit) / limit)^gamma (Matplotlib's PowerNorm with fixed limits, so
+ * that neighbouring tiles agree); negative field (inside) and NaN count as 0. The colour is
+ * lut[min(floor(v*256), 255)], Matplotlib's rule for a 256-entry colormap.
+ * With `shade`, Matplotlib's LightSource(azimuth, altitude).shade(…, vert_exag, blend_mode="hsv")
+ * with the contrast stretched from the fixed range [-cos(altitude), 1] instead of the picture's own
+ * extremes. Gradients are central differences in samples; the field carries `apron` more samples on
+ * every side so that they exist at the border (at least 1 with shade).
+ * Each pixel is the mean of its supersample² samples' colours, rounded half up.
+ *
+ * Tolerance: 1 of 255 per channel.
+ */
+#ifndef KILN_KERNELS_COLORIZE_H
+#define KILN_KERNELS_COLORIZE_H
+
+#include <stdint.h>
+
+struct colorize_args {
+    int32_t width, height; /* pixels of the picture */
+    int32_t supersample;   /* samples a pixel along each axis, ≥ 1 */
+    int32_t apron;         /* samples around the picture, ≥ 0 */
+    const float *field;    /* device, (height*supersample + 2*apron) × (width*supersample + 2*apron) */
+    double limit;          /* field value of the last colour, > 0 */
+    double gamma;          /* exponent, > 0 */
+    int32_t shade;         /* 0 or 1 */
+    double azimuth;        /* degrees clockwise from north */
+    double altitude;       /* degrees above the horizon */
+    double vert_exag;      /* factor on the field before gradients */
+    const uint8_t *lut;    /* device, 256 × RGB */
+    uint8_t *rgb;          /* device, height × width × 3 */
+};
+
+#endif

@@ -1,0 +1,25 @@
+/*
+ * kernels.h: the one list of kernels.
+ *
+ * Every backend has one file and one `struct kernel` for each row; the arguments, shapes, units
+ * and tolerance of `name` stand in kernels/<file>.h.
+ *   X(symbol, name, argument struct)
+ */
+#ifndef KILN_KERNELS_KERNELS_H
+#define KILN_KERNELS_KERNELS_H
+
+#define KILN_KERNELS(X)                                                                            \
+    X(MANDELBROT, mandelbrot, struct mandelbrot_args)                                              \
+    X(COLORIZE, colorize, struct colorize_args)                                                    \
+    X(JACOBI, jacobi, struct jacobi_args)                                                          \
+    X(LAPLACIAN, laplacian, struct laplacian_args)                                                 \
+    X(LOMBSCARGLE, lombscargle, struct lombscargle_args)
+
+enum kernel_id {
+#define X(symbol, name, args) KERNEL_##symbol,
+    KILN_KERNELS(X)
+#undef X
+        KERNEL_COUNT
+};
+
+#endif

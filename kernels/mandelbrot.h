@@ -1,0 +1,32 @@
+/*
+ * mandelbrot.h: arguments of the kernel `mandelbrot`, escape counts of z ← z² + c.
+ *
+ * For sample (row j, column i) the constant is c = (fma(i, dx, x0), fma(j, dy, y0)) in double; in
+ * fp32 both parts are then rounded to float. Starting at z = 0 one step is, in this order and with
+ * these fused operations on every backend (so that `count` is byte-identical everywhere):
+ *     t = fma(-y, y, cx);  u = x + x;  y = fma(u, y, cy);  x = fma(x, x, t)
+ * and |z|² is fma(x, x, y*y). count is the smallest n ≥ 1 with |z_n|² > escape_radius², -1 where
+ * there is none ≤ max_iter. A backend may skip work only where the count stays the same.
+ * The continuous value is n - log2(ln|z_n| / ln escape_radius), in (n-1, n], with z_n as above
+ * (Hubbard-Douady potential; the Matplotlib showcase's formula); -1 inside.
+ *
+ * Tolerance: count equal; smooth within 2e-4 absolute + 2 ulp of float (the logarithms differ).
+ */
+#ifndef KILN_KERNELS_MANDELBROT_H
+#define KILN_KERNELS_MANDELBROT_H
+
+#include <stdint.h>
+
+struct mandelbrot_args {
+    int32_t width, height;  /* samples, ≥ 1 */
+    double x0, y0;          /* c of sample (0,0) */
+    double dx, dy;          /* steps; dy is negative in an image with y up */
+    int64_t max_iter;       /* ≥ 1, ≤ INT32_MAX */
+    double escape_radius;   /* 2 … 1e9 */
+    int32_t fp64;           /* 0: float, 1: double */
+    int32_t continuous;     /* 0: `smooth` receives (float)count */
+    int32_t *count;         /* device, height × width, row-major, or NULL */
+    float *smooth;          /* device, height × width, row-major, or NULL */
+};
+
+#endif
