@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define WARM_CALLS 200
-#define HEAD_MAX 8192
+#define HEAD_MAX   8192
 
 /** One answer as seen by the client. */
 struct answer {
@@ -167,8 +167,9 @@ int main(int argc, char **argv) {
     }
     if (!calls_run(fd, request, calls, columns))
         goto out;
-    printf("GET %s, %zu calls, microseconds\n\n|  | p50 | p90 | p99 | max |\n|---|---|---|---|---|\n",
-           argv[3], calls);
+    printf(
+        "GET %s, %zu calls, microseconds\n\n|  | p50 | p90 | p99 | max |\n|---|---|---|---|---|\n",
+        argv[3], calls);
     for (int i = 0; i < 3; i++)
         percentiles_print(names[i], columns[i], calls);
     code = 0;
