@@ -1,6 +1,6 @@
 /*
- * dispatch.h: queue and device supervision: takes jobs, gives each to a free slot of a worker, hands
- * it back when done.
+ * dispatch.h: queue and device supervision: takes jobs, gives each to a free slot of a worker,
+ * hands it back when done.
  *
  * One thread (the dispatcher) waits on every worker's sockets and process; submitting happens on
  * any thread and sends the command at once when a slot is free. A bounded FIFO holds the rest.
@@ -21,12 +21,12 @@
 struct dispatch;
 
 struct dispatch_options {
-    const char *program;  /* path of this binary: /proc/self/exe */
-    const char *devices;  /* "auto", "cpu", "cuda:0,cuda:1", … */
-    int slots;            /* per worker, 0 for the default of its kind */
-    int threads;          /* CPU pool threads, 0 for one a core */
-    int queue;            /* jobs that may wait */
-    double deadline_s;    /* per job, from submission */
+    const char *program; /* path of this binary: /proc/self/exe */
+    const char *devices; /* "auto", "cpu", "cuda:0,cuda:1", … */
+    int slots;           /* per worker, 0 for the default of its kind */
+    int threads;         /* CPU pool threads, 0 for one a core */
+    int queue;           /* jobs that may wait */
+    double deadline_s;   /* per job, from submission */
     struct arena *arena;
 };
 
@@ -35,7 +35,7 @@ enum device_state {
     DEVICE_OFF,         /* there, but not chosen by --device */
     DEVICE_STARTING,    /* worker warming up */
     DEVICE_READY,
-    DEVICE_RESTARTING,  /* worker died; a new one is coming */
+    DEVICE_RESTARTING, /* worker died; a new one is coming */
     DEVICE_STATE_COUNT
 };
 
@@ -62,7 +62,8 @@ struct dispatch_stats {
 
 /** Probes devices (in a child process), starts the workers and the dispatcher's thread. Returns at
     once after the probe; readiness comes later. */
-enum kiln_status dispatch_create(const struct dispatch_options *options, struct dispatch **dispatch);
+enum kiln_status dispatch_create(const struct dispatch_options *options,
+                                 struct dispatch **dispatch);
 /** Stops taking jobs: later submissions get KILN_DRAINING. Jobs already taken go on. */
 void dispatch_drain(struct dispatch *dispatch);
 /** Waits until no job is left or `timeout_s` passed; true if idle. */
@@ -71,10 +72,12 @@ bool dispatch_wait_idle(struct dispatch *dispatch, double timeout_s);
 void dispatch_destroy(struct dispatch *dispatch);
 
 /** Takes the job (and its blocks). On any return but KILN_OK the job stays the caller's and `done`
-    is not called. Errors: BUSY, DRAINING, NO_DEVICE (none ready or wanted one unknown), NO_MEMORY. */
+    is not called. Errors: BUSY, DRAINING, NO_DEVICE (none ready or wanted one unknown), NO_MEMORY.
+ */
 enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job);
 
-/** True while a device answered a canary or a job recently; otherwise `why` says what is missing. */
+/** True while a device answered a canary or a job recently; otherwise `why` says what is missing.
+ */
 bool dispatch_ready(struct dispatch *dispatch, char *why, size_t why_size);
 void dispatch_devices(struct dispatch *dispatch,
                       void (*each)(const struct device_view *view, void *context), void *context);

@@ -22,8 +22,9 @@ struct worker_options {
 /** Runs the worker on this process's main thread; returns the exit code. */
 int worker_run(const struct worker_options *options);
 
-/** `kilnd probe`: writes to standard output one JSON object {"cpu":[…],"cuda":[…],"why":{"cuda":"…"}}
-    with the devices of every backend and the reason where there are none. Returns the exit code. */
+/** `kilnd probe`: writes to standard output one JSON object
+   {"cpu":[…],"cuda":[…],"why":{"cuda":"…"}} with the devices of every backend and the reason where
+   there are none. Returns the exit code. */
 int worker_probe(void);
 
 /** The backend of a device name's prefix ("cuda:0" → cuda), loading its module when needed; NULL

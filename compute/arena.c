@@ -1,0 +1,333 @@
+/*
+ * arena.c: the shared memory and its allocator.
+ *
+ * The arena is a row of extents, each free or taken, each a whole number of pages. The length of an
+ * extent stands in `span` at its first and its last page, so that a block coming back finds both
+ * neighbours at once. Free extents also hang in a treap ordered by (length, page): the first one
+ * that is long enough is the best fit, and among equals the lowest. Blocks are cut from an extent's
+ * low end. Both rules together keep the arena's low pages in use again and again, so that they are
+ * warm and the high ones need never exist.
+ *
+ * All records are private to this process. Take, trim and give are O(log n) in the number of free
+ * extents. Threads: any; one mutex.
+ */
+#include "compute/arena.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NONE      UINT32_MAX
+#define SPAN_FREE (UINT32_C(1) << 31) /* bit of a span: the extent is free */
+#define PAGES_MAX (SPAN_FREE - 1)
+
+struct node {
+    uint32_t left, right;
+};
+
+struct arena {
+    int fd;
+    uint8_t *base;
+    size_t size;
+    uint32_t pages;
+    uint32_t *span;     /* per page: length of the extent that starts or ends here, and SPAN_FREE */
+    struct node *nodes; /* per page: the treap's links of the free extent that starts here */
+    uint32_t root;
+    pthread_mutex_t lock;
+    struct arena_stats stats;
+};
+
+/* A treap's priorities may be any fixed scramble of the key (this is Murmur3's last step). */
+static uint32_t priority(uint32_t page) {
+    page ^= page >> 16;
+    page *= UINT32_C(0x85ebca6b);
+    page ^= page >> 13;
+    page *= UINT32_C(0xc2b2ae35);
+    return page ^ page >> 16;
+}
+
+static uint32_t length_at(const struct arena *arena, uint32_t page) {
+    return arena->span[page] & ~SPAN_FREE;
+}
+
+/* Order of the treap: is the extent at `page` before (length, first)? */
+static bool before(const struct arena *arena, uint32_t page, uint32_t length, uint32_t first) {
+    uint32_t own = length_at(arena, page);
+    return own != length ? own < length : page < first;
+}
+
+/* Writes the tags of an extent. */
+static void mark(struct arena *arena, uint32_t first, uint32_t length, uint32_t flag) {
+    arena->span[first] = length | flag;
+    arena->span[first + length - 1] = length | flag;
+}
+
+/* Makes a free extent of these pages and hangs it into the treap. */
+static void insert(struct arena *arena, uint32_t first, uint32_t length) {
+    mark(arena, first, length, SPAN_FREE);
+    uint32_t *link = &arena->root;
+    while (*link != NONE && priority(*link) >= priority(first)) {
+        struct node *node = &arena->nodes[*link];
+        link = before(arena, *link, length, first) ? &node->right : &node->left;
+    }
+    /* What hung here is split by the new key into the new node's two sides. */
+    uint32_t rest = *link;
+    *link = first;
+    uint32_t *left = &arena->nodes[first].left, *right = &arena->nodes[first].right;
+    while (rest != NONE) {
+        if (before(arena, rest, length, first)) {
+            *left = rest;
+            left = &arena->nodes[rest].right;
+            rest = *left;
+        } else {
+            *right = rest;
+            right = &arena->nodes[rest].left;
+            rest = *right;
+        }
+    }
+    *left = *right = NONE;
+}
+
+/* Takes the free extent that starts at `first` out of the treap. */
+static void erase(struct arena *arena, uint32_t first) {
+    uint32_t length = length_at(arena, first);
+    uint32_t *link = &arena->root;
+    while (*link != first) {
+        assert(*link != NONE);
+        struct node *node = &arena->nodes[*link];
+        link = before(arena, *link, length, first) ? &node->right : &node->left;
+    }
+    uint32_t left = arena->nodes[first].left, right = arena->nodes[first].right;
+    while (left != NONE && right != NONE) {
+        if (priority(left) >= priority(right)) {
+            *link = left;
+            link = &arena->nodes[left].right;
+            left = *link;
+        } else {
+            *link = right;
+            link = &arena->nodes[right].left;
+            right = *link;
+        }
+    }
+    *link = left != NONE ? left : right;
+}
+
+/* First page of the shortest free extent of at least `length` pages, or NONE. */
+static uint32_t find(const struct arena *arena, uint32_t length) {
+    uint32_t best = NONE;
+    for (uint32_t page = arena->root; page != NONE;) {
+        if (before(arena, page, length, 0)) {
+            page = arena->nodes[page].right;
+        } else {
+            best = page;
+            page = arena->nodes[page].left;
+        }
+    }
+    return best;
+}
+
+/* Makes pages free, joined with free neighbours. */
+static void release(struct arena *arena, uint32_t first, uint32_t length) {
+    if (first > 0 && (arena->span[first - 1] & SPAN_FREE)) {
+        uint32_t before_us = length_at(arena, first - 1);
+        first -= before_us;
+        length += before_us;
+        erase(arena, first);
+    }
+    uint32_t next = first + length;
+    if (next < arena->pages && (arena->span[next] & SPAN_FREE)) {
+        erase(arena, next);
+        length += length_at(arena, next);
+    }
+    insert(arena, first, length);
+}
+
+/* The sealed memfd, mapped; false on failure. */
+static bool map(struct arena *arena, size_t size) {
+    arena->fd = memfd_create("kiln-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (arena->fd < 0 || ftruncate(arena->fd, (off_t)size) != 0 ||
+        fcntl(arena->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+        return false;
+    }
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, arena->fd, 0);
+    if (base == MAP_FAILED) {
+        return false;
+    }
+    arena->base = base;
+    arena->size = size;
+    /* Gigabytes of pictures help nobody in a core file. */
+    madvise(base, size, MADV_DONTDUMP);
+    return true;
+}
+
+enum kiln_status arena_create(size_t size, struct arena **out) {
+    enum kiln_status status = KILN_NO_MEMORY;
+    *out = NULL;
+    if (size > (size_t)PAGES_MAX * ARENA_PAGE) {
+        return KILN_NO_MEMORY;
+    }
+    size = size == 0 ? ARENA_PAGE : (size + ARENA_PAGE - 1) / ARENA_PAGE * ARENA_PAGE;
+    struct arena *arena = calloc(1, sizeof *arena);
+    if (!arena) {
+        return KILN_NO_MEMORY;
+    }
+    arena->fd = -1;
+    arena->pages = (uint32_t)(size / ARENA_PAGE);
+    pthread_mutex_init(&arena->lock, NULL);
+    /* Untouched pages of these two do not exist: most of a page's records are never written. */
+    arena->span = calloc(arena->pages, sizeof *arena->span);
+    arena->nodes = calloc(arena->pages, sizeof *arena->nodes);
+    if (!arena->span || !arena->nodes) {
+        goto out;
+    }
+    status = KILN_INTERNAL;
+    if (!map(arena, size)) {
+        goto out;
+    }
+    arena->stats.size = size;
+    arena->root = NONE;
+    insert(arena, 0, arena->pages);
+    *out = arena;
+    arena = NULL;
+    status = KILN_OK;
+out:
+    if (arena) {
+        arena->stats.used = 0;
+        arena_destroy(arena);
+    }
+    return status;
+}
+
+void arena_destroy(struct arena *arena) {
+    if (!arena) {
+        return;
+    }
+    assert(arena->stats.used == 0);
+    if (arena->base) {
+        munmap(arena->base, arena->size);
+    }
+    if (arena->fd >= 0) {
+        close(arena->fd);
+    }
+    free(arena->nodes);
+    free(arena->span);
+    pthread_mutex_destroy(&arena->lock);
+    free(arena);
+}
+
+int arena_fd(const struct arena *arena) {
+    return arena->fd;
+}
+
+size_t arena_size(const struct arena *arena) {
+    return arena->size;
+}
+
+void *arena_at(const struct arena *arena, uint64_t offset) {
+    assert(offset < arena->size);
+    return arena->base + offset;
+}
+
+/* Pages that hold `size` bytes; the size fits the arena. */
+static uint32_t pages_of(uint64_t size) {
+    return size == 0 ? 1 : (uint32_t)((size - 1) / ARENA_PAGE + 1);
+}
+
+static void count_used(struct arena_stats *stats, uint64_t used) {
+    stats->used = used;
+    if (used > stats->peak) {
+        stats->peak = used;
+    }
+}
+
+enum kiln_status arena_take(struct arena *arena, uint64_t size, struct block *block) {
+    enum kiln_status status = KILN_OK;
+    *block = (struct block){0};
+    pthread_mutex_lock(&arena->lock);
+    if (size > arena->size) {
+        status = KILN_JOB_TOO_LARGE;
+        goto out;
+    }
+    uint32_t length = pages_of(size);
+    uint32_t first = find(arena, length);
+    if (first == NONE) {
+        status = KILN_NO_MEMORY;
+        goto out;
+    }
+    uint32_t whole = length_at(arena, first);
+    erase(arena, first);
+    if (whole > length) {
+        insert(arena, first + length, whole - length);
+    }
+    mark(arena, first, length, 0);
+    block->offset = (uint64_t)first * ARENA_PAGE;
+    block->size = (uint64_t)length * ARENA_PAGE;
+    arena->stats.blocks++;
+    count_used(&arena->stats, arena->stats.used + block->size);
+out:
+    arena->stats.failures += status != KILN_OK;
+    pthread_mutex_unlock(&arena->lock);
+    return status;
+}
+
+/* Is this a block that was taken and not given back? Our own records decide. */
+static bool is_taken(const struct arena *arena, const struct block *block) {
+    return block->offset % ARENA_PAGE == 0 && block->size % ARENA_PAGE == 0 &&
+           block->offset < arena->size &&
+           arena->span[block->offset / ARENA_PAGE] == block->size / ARENA_PAGE;
+}
+
+void arena_trim(struct arena *arena, struct block *block, uint64_t size) {
+    if (size >= block->size) {
+        return;
+    }
+    pthread_mutex_lock(&arena->lock);
+    assert(is_taken(arena, block));
+    uint32_t first = (uint32_t)(block->offset / ARENA_PAGE);
+    uint32_t whole = (uint32_t)(block->size / ARENA_PAGE);
+    uint32_t length = pages_of(size);
+    if (length < whole) {
+        mark(arena, first, length, 0);
+        release(arena, first + length, whole - length);
+        block->size = (uint64_t)length * ARENA_PAGE;
+        arena->stats.used -= (uint64_t)(whole - length) * ARENA_PAGE;
+    }
+    pthread_mutex_unlock(&arena->lock);
+}
+
+void arena_give(struct arena *arena, struct block *block) {
+    if (block->size == 0) {
+        return;
+    }
+    pthread_mutex_lock(&arena->lock);
+    assert(is_taken(arena, block));
+    release(arena, (uint32_t)(block->offset / ARENA_PAGE), (uint32_t)(block->size / ARENA_PAGE));
+    arena->stats.used -= block->size;
+    arena->stats.blocks--;
+    pthread_mutex_unlock(&arena->lock);
+    *block = (struct block){0};
+}
+
+void arena_stats(struct arena *arena, struct arena_stats *stats) {
+    pthread_mutex_lock(&arena->lock);
+    *stats = arena->stats;
+    pthread_mutex_unlock(&arena->lock);
+}
+
+void *arena_attach(int fd, size_t size) {
+    struct stat facts;
+    /* A mapping past the file's end would answer with SIGBUS. */
+    if (size == 0 || fstat(fd, &facts) != 0 || (uint64_t)facts.st_size < size) {
+        return NULL;
+    }
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (base == MAP_FAILED) {
+        return NULL;
+    }
+    madvise(base, size, MADV_DONTDUMP);
+    return base;
+}

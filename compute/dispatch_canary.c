@@ -1,0 +1,87 @@
+/*
+ * dispatch_canary.c: the job that asks a device whether it still answers.
+ *
+ * It goes the way of every other job (command, arena block, answer), so that its success says that
+ * all of that works. A new worker must bring its first one back before it takes jobs; an idle one
+ * gets another every few seconds. A canary that fails or does not come back has its worker
+ * replaced.
+ *
+ * Threads: the dispatcher's, under the lock.
+ */
+#include "compute/dispatch_private.h"
+#include "compute/log.h"
+#include "compute/worker_canary.h"
+
+#include <stdio.h>
+
+#define CANARY_DEADLINE (10 * SECOND)
+
+/* The first kind that needs no input. */
+static const struct job_type *canary_type(void) {
+    for (size_t i = 0; job_types[i]; i++) {
+        if (job_types[i]->canary_query && job_types[i]->input == INPUT_NONE) {
+            return job_types[i];
+        }
+    }
+    return NULL;
+}
+
+static void succeed(struct dispatch *dispatch, struct supervisor *supervisor) {
+    supervisor->success_ns = clock_ns();
+    supervisor->canary_failed = false;
+    if (supervisor->phase == WORKER_TESTING) {
+        supervisor_serve_locked(dispatch, supervisor);
+    }
+}
+
+void canary_send_locked(struct dispatch *dispatch, struct supervisor *supervisor, uint64_t now) {
+    const struct job_type *type = canary_type();
+    struct job *job = &supervisor->canary;
+    size_t data_size;
+    *job = (struct job){
+        .type = type,
+        .id = ++dispatch->next_id,
+        .watch_fd = -1,
+        .submitted_ns = now,
+        .deadline_ns = now + CANARY_DEADLINE,
+    };
+    if (!type ||
+        canary_prepare(type, job->params, &job->input, NULL, &data_size, &job->plan) != KILN_OK) {
+        succeed(dispatch, supervisor); /* there is nothing to ask: the warm-up must do */
+        return;
+    }
+    job->format = type->canary_format;
+    if (queue_send_locked(dispatch, supervisor, job) == KILN_OK) {
+        supervisor->canary_running = true;
+        return;
+    }
+    arena_give(dispatch->arena, &job->result);
+    dispatch_hurry_locked(dispatch, now + 20 * MS); /* the arena is full of jobs for now */
+}
+
+void canary_end_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                       enum kiln_status status) {
+    struct job *job = &supervisor->canary;
+    char reason[sizeof supervisor->reason];
+    supervisor->canary_running = false;
+    job->state = JOB_FREE;
+    arena_give(dispatch->arena, &job->result);
+    if (status == KILN_OK) {
+        succeed(dispatch, supervisor);
+        return;
+    }
+    supervisor->canary_failed = true;
+    snprintf(reason, sizeof reason, "its canary failed: %s",
+             job->detail[0] ? job->detail : status_row(status)->title);
+    if (status == KILN_NO_MEMORY && supervisor->phase == WORKER_SERVING) {
+        log_warning("%s: %s", supervisor->name, reason); /* others use the device too */
+        return;
+    }
+    supervisor_kill_locked(supervisor, reason);
+}
+
+void canary_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor) {
+    supervisor->canary_running = false;
+    supervisor->canary.state = JOB_FREE;
+    arena_give(dispatch->arena, &supervisor->canary.result);
+}

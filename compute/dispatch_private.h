@@ -1,0 +1,223 @@
+/*
+ * dispatch_private.h: what the parts of the dispatcher share.
+ *
+ *   dispatch.c          the public calls, the dispatcher's thread and its epoll loop
+ *   dispatch_queue.c    jobs: waiting, sent, answered, lost (state machine of a job)
+ *   dispatch_sweep.c    what happens because time has passed: deadlines, hang-ups, silence
+ *   dispatch_canary.c   the job that asks a device whether it still answers
+ *   dispatch_devices.c  the devices there are and those that --device chose
+ *   supervise.c         one device's worker process (state machine of a worker)
+ *   supervise_spawn.c   child processes
+ *
+ * Threads: everything in struct dispatch is under `lock`, except what is constant after
+ * dispatch_create and the file descriptors, which only the dispatcher's thread opens, reads and
+ * closes (closing under the lock, because submitters send on job_fd under it). Functions that end
+ * in _locked are called with the lock held. done() is called without it, only on the dispatcher's
+ * thread: so that thread may look at any unfinished job without the lock.
+ */
+#ifndef KILN_COMPUTE_DISPATCH_PRIVATE_H
+#define KILN_COMPUTE_DISPATCH_PRIVATE_H
+
+#include "compute/command.h"
+#include "compute/dispatch.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#define DEVICES_MAX 32
+#define SLOTS_MAX   64 /* of one worker */
+
+#define MS     UINT64_C(1000000) /* nanoseconds */
+#define SECOND (UINT64_C(1000) * MS)
+
+enum job_state { JOB_FREE, JOB_QUEUED, JOB_RUNNING, JOB_EXPIRING, JOB_CANCELLING, JOB_FAULTED };
+
+enum worker_phase {
+    WORKER_NONE,    /* no process, none wanted */
+    WORKER_WAITING, /* no process until respawn_ns */
+    WORKER_WARMING, /* process started, not ready yet */
+    WORKER_TESTING, /* ready, its first canary is out */
+    WORKER_SERVING, /* takes jobs */
+    WORKER_DYING,   /* killed, its end is not certain yet */
+    WORKER_PHASE_COUNT
+};
+
+/* Jobs linked by next and previous, in order. */
+struct job_list {
+    struct job *head, *tail;
+    size_t count;
+};
+
+/* One command that a worker has. */
+struct slot {
+    struct job *job;
+    struct block orphans[2]; /* of a job that was completed although its worker may still write */
+};
+
+/* One device and the process that owns it. */
+struct supervisor {
+    char name[24];
+    char reason[256];  /* why it is not available */
+    char *description; /* JSON object; NOTICE_TEXT_MAX bytes */
+    uint64_t described_ns;
+    bool present; /* the probe has seen it */
+    bool chosen;  /* by --device */
+    bool broken;  /* given up for now: tried again from time to time, its jobs do not wait */
+    bool served;  /* has been ready before */
+
+    enum worker_phase phase;
+    pid_t pid;
+    int pidfd, job_fd, control_fd;                        /* -1: none */
+    uint64_t started_ns, notice_ns, dying_ns, respawn_ns; /* of the process */
+    uint64_t success_ns;                                  /* last good answer of a job or canary */
+    uint64_t ready_ns;                                    /* since when it takes jobs; 0: not yet */
+    bool blameless; /* killed for a deadline: the other jobs are no suspects */
+    bool failed;    /* said itself that the device cannot be used */
+    int deaths;     /* since window_ns, without a job done between */
+    uint64_t window_ns;
+
+    struct slot slot[SLOTS_MAX];
+    int slots, running;  /* running counts the canary */
+    bool exclusive;      /* runs a suspect: nothing beside it */
+    bool held;           /* kept free for a suspect, during one pump */
+    struct block cancel; /* SLOTS_MAX words of _Atomic uint32_t */
+
+    struct job canary;
+    bool canary_running, canary_failed;
+
+    uint64_t jobs_done, jobs_failed, respawns;
+    double busy_ms;
+};
+
+struct dispatch {
+    struct arena *arena;
+    char *program;
+    int slots, threads;
+    size_t queue_max;
+    uint64_t deadline_ns; /* length */
+
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    pthread_t thread;
+    int epoll_fd, wake_fd;
+
+    struct supervisor *supervisors;
+    int count;
+    struct job_list queue;
+    size_t outstanding; /* accepted jobs whose done() has not returned */
+    bool starved;       /* a job could not be sent for want of memory or room: try again soon */
+    bool draining, stopping;
+    uint64_t next_id;
+    uint64_t sweep_ns;  /* when the thread looks at its clocks next */
+    uint64_t hangup_ns; /* when clients are looked at next */
+    uint64_t awake_ns;  /* last time the loop turned */
+    struct dispatch_stats stats;
+
+    struct pollfd *watched; /* room for every job there can be */
+    struct job **watched_jobs;
+    size_t watched_max;
+};
+
+/* dispatch.c */
+
+/** Has the thread look at its clocks no later than at `when`. Dispatcher's thread, or any other
+    that then calls dispatch_wake. */
+void dispatch_hurry_locked(struct dispatch *dispatch, uint64_t when);
+void dispatch_wake(struct dispatch *dispatch);
+/** Adds a worker's descriptors to the epoll set. KILN_INTERNAL on failure. */
+enum kiln_status dispatch_listen(struct dispatch *dispatch, const struct supervisor *supervisor);
+/** Calls done() of every job in the list, without the lock. */
+void dispatch_complete(struct dispatch *dispatch, struct job_list *finished);
+
+/* dispatch_queue.c */
+
+void job_list_push(struct job_list *list, struct job *job);
+void job_list_remove(struct job_list *list, struct job *job);
+
+/** Does the device have the name that the job wants? "cuda" wants any of its kind. */
+bool device_matches(const char *name, const char *wanted);
+/** Takes a new job: sends it at once or queues it. KILN_BUSY leaves it the caller's. */
+enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job);
+/** Sends whatever can be sent now. */
+void queue_pump_locked(struct dispatch *dispatch);
+/** Sends a job to a worker with a free slot. KILN_NO_MEMORY: no result block; KILN_BUSY: the
+    socket has no room; KILN_NO_DEVICE: the worker is gone (and marked so). */
+enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                                   struct job *job);
+/** Takes one answer; false if it makes no sense. */
+bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                         const struct answer *answer, struct job_list *finished);
+/** The worker is certainly dead: its jobs go back to the queue or end. `how` tells its death. */
+void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor, const char *how,
+                       struct job_list *finished);
+/** Its end cannot be had: completes its jobs but keeps their blocks. */
+void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                         struct job_list *finished);
+/** Ends a job that is in no slot and no queue. `detail` may be the job's own or NULL. */
+void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_status status,
+                      const char *detail, struct job_list *finished);
+/** Ends queued jobs that no device will ever run. */
+void queue_reject_locked(struct dispatch *dispatch, struct job_list *finished);
+/** Could a device run a job that wants `wanted`, now or after starting? Otherwise says why not. */
+bool queue_has_device_locked(const struct dispatch *dispatch, const char *wanted, char *why,
+                             size_t why_size);
+/** Asks the running job in this slot to stop. */
+void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot,
+                         enum job_state state);
+
+/* dispatch_sweep.c */
+
+/** Does all that is due; sets sweep_ns. Dispatcher's thread, without the lock. */
+void dispatch_sweep(struct dispatch *dispatch, uint64_t now);
+
+/* dispatch_canary.c */
+
+/** Sends a canary; where that cannot be now, it is tried again. Kinds without one count as good. */
+void canary_send_locked(struct dispatch *dispatch, struct supervisor *supervisor, uint64_t now);
+/** The canary's answer is in. */
+void canary_end_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                       enum kiln_status status);
+/** The canary died with its worker. */
+void canary_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor);
+
+/* dispatch_devices.c */
+
+/** Probes, and fills supervisors and count from what there is and from --device. */
+enum kiln_status devices_create(struct dispatch *dispatch, const char *chosen);
+void devices_destroy(struct dispatch *dispatch);
+
+/* supervise.c */
+
+enum device_state supervisor_state(const struct supervisor *supervisor);
+/** Kills the worker; its jobs stay where they are until its death is certain. */
+void supervisor_kill_locked(struct supervisor *supervisor, const char *reason);
+/** Its first canary came back: it takes jobs from now on. */
+void supervisor_serve_locked(struct dispatch *dispatch, struct supervisor *supervisor);
+/** Starts the process (WAITING → WARMING). Without the lock. */
+void supervisor_start(struct dispatch *dispatch, struct supervisor *supervisor);
+/** Events of the worker's descriptors. Without the lock; harmless when nothing has happened. */
+void supervisor_on_jobs(struct dispatch *dispatch, struct supervisor *supervisor);
+void supervisor_on_control(struct dispatch *dispatch, struct supervisor *supervisor);
+void supervisor_on_death(struct dispatch *dispatch, struct supervisor *supervisor);
+/** Ends all workers: asks, waits at most a second, kills, reaps. Without the lock. */
+void supervisors_stop(struct dispatch *dispatch);
+
+/* supervise_spawn.c */
+
+struct spawned {
+    pid_t pid;
+    int pidfd, job_fd, control_fd;
+};
+
+/** Starts `program worker …` for a device. Errors: KILN_INTERNAL with the reason in `why`. */
+enum kiln_status spawn_worker(const struct dispatch *dispatch, const char *device,
+                              struct spawned *spawned, char *why, size_t why_size);
+/** Runs `program probe` for at most `timeout_ms` and collects its output, NUL-terminated. */
+enum kiln_status spawn_probe(const char *program, int timeout_ms, char *output, size_t capacity,
+                             size_t *size);
+/** Sends a signal to the process behind a pidfd. */
+void pidfd_kill(int pidfd, int signal);
+
+#endif

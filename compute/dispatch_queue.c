@@ -1,0 +1,466 @@
+/*
+ * dispatch_queue.c: jobs on their way: waiting, sent, answered, lost.
+ *
+ *              take                send                 answer
+ *     FREE ───────────▶ QUEUED ───────────▶ RUNNING ─────────────▶ FREE (done)
+ *       ▲                │  ▲                │ │ │
+ *       │ deadline,      │  │ worker died,   │ │ └─ answer DEVICE_FAULT ─▶ FAULTED ─ death ─┐
+ *       │ hang-up,       │  │ attempt 0 → 1  │ │                                            │
+ *       │ no device      │  └────────────────┤ └─ deadline ─▶ EXPIRING ─┐ answer or death:   │
+ *       └────────────────┘                   └─── hang-up ─▶ CANCELLING ┴─▶ FREE (done)      │
+ *                                attempt 0: QUEUED as attempt 1; attempt 1: FREE (done) ◀────┘
+ *
+ * The queue is first come, first served, except that a job which cannot run now (its device is busy
+ * or restarting, or there is no memory for its result) does not hold up those behind it that can.
+ * Jobs with an input block take their result block when they arrive, others when they are sent. So
+ * a waiting job either holds nothing or all that it needs, and waiting jobs cannot lock each other
+ * out.
+ *
+ * A suspect (attempt 1: its worker died with it) goes to the head and runs alone. While it waits
+ * for a worker to become idle, that worker gets no other jobs.
+ *
+ * Threads: under the dispatcher's lock; taking from any thread, answers and losses on its own.
+ */
+#include "compute/dispatch_private.h"
+#include "compute/log.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+void job_list_push(struct job_list *list, struct job *job) {
+    job->next = NULL;
+    job->previous = list->tail;
+    *(list->tail ? &list->tail->next : &list->head) = job;
+    list->tail = job;
+    list->count++;
+}
+
+void job_list_remove(struct job_list *list, struct job *job) {
+    *(job->previous ? &job->previous->next : &list->head) = job->next;
+    *(job->next ? &job->next->previous : &list->tail) = job->previous;
+    job->next = job->previous = NULL;
+    list->count--;
+}
+
+static void job_list_insert(struct job_list *list, struct job *job, struct job *before) {
+    if (!before) {
+        job_list_push(list, job);
+        return;
+    }
+    job->next = before;
+    job->previous = before->previous;
+    *(before->previous ? &before->previous->next : &list->head) = job;
+    before->previous = job;
+    list->count++;
+}
+
+bool device_matches(const char *name, const char *wanted) {
+    size_t length = strlen(wanted);
+    return length == 0 || strcmp(name, wanted) == 0 ||
+           (strncmp(name, wanted, length) == 0 && name[length] == ':');
+}
+
+static bool is_canary(const struct supervisor *supervisor, const struct job *job) {
+    return job == &supervisor->canary;
+}
+
+/* ---- choosing and sending ---- */
+
+static bool has_room(const struct supervisor *supervisor) {
+    return supervisor->phase == WORKER_SERVING && supervisor->running < supervisor->slots &&
+           !supervisor->exclusive && !supervisor->held;
+}
+
+/* The worker with the largest share of free slots that may take this job now. A suspect takes an
+   idle one, or reserves the one that is nearest to idle. */
+static struct supervisor *choose(struct dispatch *dispatch, const struct job *job) {
+    struct supervisor *best = NULL;
+    for (int i = 0; i < dispatch->count; i++) {
+        struct supervisor *one = &dispatch->supervisors[i];
+        bool fits =
+            one->phase == WORKER_SERVING && !one->held && device_matches(one->name, job->device);
+        /* A suspect may reserve a full worker; others need a free slot. */
+        if (!fits || (job->attempt == 0 && !has_room(one))) {
+            continue;
+        }
+        if (!best || one->running * best->slots < best->running * one->slots) {
+            best = one;
+        }
+    }
+    if (best && job->attempt > 0 && best->running > 0) {
+        best->held = true;
+        return NULL;
+    }
+    return best;
+}
+
+static bool any_room(const struct dispatch *dispatch) {
+    for (int i = 0; i < dispatch->count; i++) {
+        if (has_room(&dispatch->supervisors[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static _Atomic uint32_t *cancel_word(const struct dispatch *dispatch,
+                                     const struct supervisor *supervisor, int slot) {
+    return (_Atomic uint32_t *)arena_at(dispatch->arena, supervisor->cancel.offset) + slot;
+}
+
+static int free_slot(const struct supervisor *supervisor) {
+    for (int i = 0; i < supervisor->slots; i++) {
+        if (!supervisor->slot[i].job) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static void command_fill(struct command *command, const struct dispatch *dispatch,
+                         const struct supervisor *supervisor, const struct job *job, int slot) {
+    *command = (struct command){
+        .magic = COMMAND_MAGIC,
+        .type = job_type_index(job->type),
+        .id = job->id,
+        .format = (int32_t)job->format,
+        .attempt = job->attempt,
+        .submitted_ns = job->submitted_ns,
+        .started_ns = job->started_ns,
+        .data_offset = job->body.offset,
+        .data_size = job->body.size,
+        .result_offset = job->result.offset,
+        .result_size = job->result.size,
+        .cancel_offset = (uint64_t)((const uint8_t *)cancel_word(dispatch, supervisor, slot) -
+                                    (const uint8_t *)arena_at(dispatch->arena, 0)),
+        .input = job->input,
+    };
+    memcpy(command->params, job->params, sizeof command->params);
+}
+
+enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                                   struct job *job) {
+    struct command command;
+    int slot = free_slot(supervisor);
+    assert(slot >= 0);
+    if (job->result.size == 0 &&
+        arena_take(dispatch->arena, job->plan.result_bytes, &job->result) != KILN_OK) {
+        return KILN_NO_MEMORY;
+    }
+    job->started_ns = clock_ns();
+    atomic_store(cancel_word(dispatch, supervisor, slot), 0);
+    command_fill(&command, dispatch, supervisor, job, slot);
+    if (send(supervisor->job_fd, &command, sizeof command, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+        if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) {
+            return KILN_BUSY;
+        }
+        supervisor_kill_locked(supervisor, "its socket is closed");
+        return KILN_NO_DEVICE;
+    }
+    supervisor->slot[slot].job = job;
+    supervisor->running++;
+    supervisor->exclusive = job->attempt > 0;
+    job->state = JOB_RUNNING;
+    job->worker = (int)(supervisor - dispatch->supervisors);
+    dispatch->stats.running += !is_canary(supervisor, job);
+    return KILN_OK;
+}
+
+void queue_pump_locked(struct dispatch *dispatch) {
+    struct job *next;
+    dispatch->starved = false;
+    for (struct job *job = dispatch->queue.head; job && any_room(dispatch); job = next) {
+        next = job->next;
+        struct supervisor *supervisor = choose(dispatch, job);
+        if (!supervisor) {
+            continue;
+        }
+        job_list_remove(&dispatch->queue, job);
+        enum kiln_status status = queue_send_locked(dispatch, supervisor, job);
+        if (status != KILN_OK) {
+            job_list_insert(&dispatch->queue, job, next);
+            dispatch->starved = true;
+        }
+    }
+    for (int i = 0; i < dispatch->count; i++) {
+        dispatch->supervisors[i].held = false;
+    }
+    if (dispatch->starved) {
+        dispatch_hurry_locked(dispatch, clock_ns() + 10 * MS);
+    }
+}
+
+enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job) {
+    /* With nobody waiting, the common case: straight to a worker from the caller's thread. */
+    if (dispatch->queue.count == 0) {
+        struct supervisor *supervisor = choose(dispatch, job);
+        if (supervisor && queue_send_locked(dispatch, supervisor, job) == KILN_OK) {
+            return KILN_OK;
+        }
+    }
+    job->state = JOB_QUEUED;
+    job_list_push(&dispatch->queue, job);
+    queue_pump_locked(dispatch);
+    if (job->state == JOB_QUEUED && dispatch->queue.count > dispatch->queue_max) {
+        job_list_remove(&dispatch->queue, job);
+        job->state = JOB_FREE;
+        return KILN_BUSY;
+    }
+    if (dispatch->queue.count > dispatch->stats.queue_peak) {
+        dispatch->stats.queue_peak = dispatch->queue.count;
+    }
+    return KILN_OK;
+}
+
+/* ---- ending ---- */
+
+void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_status status,
+                      const char *detail, struct job_list *finished) {
+    struct dispatch_stats *stats = &dispatch->stats;
+    job->status = status;
+    job->state = JOB_FREE;
+    job->timing.total = (double)(clock_ns() - job->submitted_ns) * 1e-6;
+    if (status == KILN_OK) {
+        stats->completed++;
+        arena_trim(dispatch->arena, &job->result, job->result_size);
+    } else {
+        job->result_size = 0;
+        arena_give(dispatch->arena, &job->result);
+        *(status == KILN_CANCELLED ? &stats->cancelled : &stats->failed) += 1;
+        if (detail != job->detail) {
+            snprintf(job->detail, sizeof job->detail, "%s", detail ? detail : "");
+        }
+    }
+    job_list_push(finished, job);
+}
+
+void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot,
+                         enum job_state state) {
+    atomic_store(cancel_word(dispatch, supervisor, slot), 1);
+    supervisor->slot[slot].job->state = state;
+}
+
+static void slot_clear(struct dispatch *dispatch, struct supervisor *supervisor, int slot) {
+    dispatch->stats.running -= !is_canary(supervisor, supervisor->slot[slot].job);
+    supervisor->slot[slot].job = NULL;
+    supervisor->running--;
+    supervisor->exclusive = false;
+}
+
+static int slot_of(const struct supervisor *supervisor, uint64_t id) {
+    for (int i = 0; i < supervisor->slots; i++) {
+        if (supervisor->slot[i].job && supervisor->slot[i].job->id == id) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* A phase's length as another process gave it. */
+static double sane_ms(double value) {
+    return isfinite(value) && value >= 0 ? value : 0;
+}
+
+static void answer_copy(struct job *job, const struct answer *answer) {
+    job->timing = (struct timing){
+        .queue = (double)(job->started_ns - job->submitted_ns) * 1e-6,
+        .upload = sane_ms(answer->timing.upload),
+        .kernel = sane_ms(answer->timing.kernel),
+        .download = sane_ms(answer->timing.download),
+        .encode = sane_ms(answer->timing.encode),
+    };
+    snprintf(job->detail, sizeof job->detail, "%.*s", (int)sizeof answer->detail - 1,
+             answer->detail);
+    job->result_size = answer->result_size;
+}
+
+/* What the client is told, from what the worker answered and what we had decided before. */
+static enum kiln_status verdict(struct job *job, enum kiln_status answered) {
+    if (job->state == JOB_CANCELLING) {
+        return KILN_CANCELLED;
+    }
+    if (answered == KILN_CANCELLED) {
+        /* Only we cancel: at a deadline, unless the worker has gone astray. */
+        snprintf(job->detail, sizeof job->detail, "%s",
+                 job->state == JOB_EXPIRING ? "the job was stopped at its deadline"
+                                            : "the worker gave the job up");
+        return job->state == JOB_EXPIRING ? KILN_DEADLINE : KILN_INTERNAL;
+    }
+    if (answered == KILN_OK && job->result_size > job->result.size) {
+        snprintf(job->detail, sizeof job->detail,
+                 "the worker claims more result than there is room");
+        return KILN_INTERNAL;
+    }
+    return answered;
+}
+
+static void account(struct supervisor *supervisor, const struct job *job, enum kiln_status status) {
+    const struct timing *timing = &job->timing;
+    supervisor->busy_ms += timing->upload + timing->kernel + timing->download + timing->encode;
+    supervisor->jobs_done += status == KILN_OK;
+    supervisor->jobs_failed += status != KILN_OK && status != KILN_CANCELLED;
+    if (status == KILN_OK) {
+        supervisor->success_ns = clock_ns();
+        supervisor->deaths = 0;
+    }
+}
+
+bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                         const struct answer *answer, struct job_list *finished) {
+    int slot = slot_of(supervisor, answer->id);
+    if (slot < 0 || answer->magic != COMMAND_MAGIC ||
+        (uint32_t)answer->status >= KILN_STATUS_COUNT) {
+        return false;
+    }
+    struct job *job = supervisor->slot[slot].job;
+    enum kiln_status answered = (enum kiln_status)answer->status;
+    if (job->state == JOB_FAULTED) {
+        return false; /* answered already */
+    }
+    answer_copy(job, answer);
+    if (answered == KILN_DEVICE_FAULT) {
+        /* Its blocks may still be a target of the device: they wait for the process's end. */
+        if (job->state == JOB_RUNNING) {
+            job->state = JOB_FAULTED;
+        }
+        char reason[sizeof supervisor->reason];
+        snprintf(reason, sizeof reason, "the device failed: %s", job->detail);
+        supervisor_kill_locked(supervisor, reason);
+        return true;
+    }
+    enum kiln_status status = verdict(job, answered);
+    slot_clear(dispatch, supervisor, slot);
+    if (is_canary(supervisor, job)) {
+        canary_end_locked(dispatch, supervisor, status);
+        return true;
+    }
+    snprintf(job->device_name, sizeof job->device_name, "%s", supervisor->name);
+    account(supervisor, job, status);
+    queue_end_locked(dispatch, job, status, job->detail, finished);
+    return true;
+}
+
+/* ---- losing a worker ---- */
+
+/* Back to the head, behind the other suspects that came earlier. */
+static void requeue(struct dispatch *dispatch, struct job *job) {
+    struct job *before = dispatch->queue.head;
+    while (before && before->id < job->id) {
+        before = before->next;
+    }
+    job->state = JOB_QUEUED;
+    job_list_insert(&dispatch->queue, job, before);
+    dispatch->stats.retried++;
+}
+
+/* The end of a job on a dead worker, unless it may try again. */
+static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job,
+                     const char *how, struct job_list *finished) {
+    char detail[JOB_DETAIL_MAX];
+    if (job->state == JOB_CANCELLING) {
+        queue_end_locked(dispatch, job, KILN_CANCELLED, NULL, finished);
+    } else if (job->state == JOB_EXPIRING) {
+        queue_end_locked(dispatch, job, KILN_DEADLINE, "the job was stopped at its deadline",
+                         finished);
+    } else if (dispatch->stopping) {
+        queue_end_locked(dispatch, job, KILN_DRAINING, NULL, finished);
+    } else if (supervisor->blameless || job->attempt == 0) {
+        job->attempt += !supervisor->blameless;
+        requeue(dispatch, job);
+        return;
+    } else {
+        snprintf(detail, sizeof detail,
+                 "the worker of %s died twice with this job; at last it %s%s%.90s",
+                 supervisor->name, how, job->state == JOB_FAULTED ? ": " : "",
+                 job->state == JOB_FAULTED ? job->detail : "");
+        log_error("job %llu (%s) failed for good: %s", (unsigned long long)job->id, job->type->name,
+                  detail);
+        snprintf(job->device_name, sizeof job->device_name, "%s", supervisor->name);
+        queue_end_locked(dispatch, job, KILN_DEVICE_FAULT, detail, finished);
+    }
+    supervisor->jobs_failed += job->status != KILN_CANCELLED;
+}
+
+void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor, const char *how,
+                       struct job_list *finished) {
+    for (int i = 0; i < SLOTS_MAX; i++) {
+        struct slot *slot = &supervisor->slot[i];
+        arena_give(dispatch->arena, &slot->orphans[0]);
+        arena_give(dispatch->arena, &slot->orphans[1]);
+        struct job *job = slot->job;
+        if (!job) {
+            continue;
+        }
+        slot_clear(dispatch, supervisor, i);
+        if (is_canary(supervisor, job)) {
+            canary_lose_locked(dispatch, supervisor);
+        } else {
+            job_lose(dispatch, supervisor, job, how, finished);
+        }
+    }
+}
+
+void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                         struct job_list *finished) {
+    for (int i = 0; i < supervisor->slots; i++) {
+        struct slot *slot = &supervisor->slot[i];
+        struct job *job = slot->job;
+        if (!job || is_canary(supervisor, job)) {
+            continue;
+        }
+        slot->orphans[0] = job->body;
+        slot->orphans[1] = job->result;
+        job->body = job->result = (struct block){0};
+        slot_clear(dispatch, supervisor, i);
+        supervisor->jobs_failed++;
+        queue_end_locked(dispatch, job,
+                         job->state == JOB_CANCELLING ? KILN_CANCELLED
+                         : job->state == JOB_EXPIRING ? KILN_DEADLINE
+                                                      : KILN_DEVICE_FAULT,
+                         "the device does not let go of this job", finished);
+    }
+}
+
+/* ---- jobs without a device ---- */
+
+bool queue_has_device_locked(const struct dispatch *dispatch, const char *wanted, char *why,
+                             size_t why_size) {
+    const struct supervisor *known = NULL;
+    for (int i = 0; i < dispatch->count; i++) {
+        const struct supervisor *one = &dispatch->supervisors[i];
+        if (!device_matches(one->name, wanted)) {
+            continue;
+        }
+        enum device_state state = supervisor_state(one);
+        if (state != DEVICE_UNAVAILABLE && state != DEVICE_OFF) {
+            return true;
+        }
+        if (!known || (one->chosen && !known->chosen)) {
+            known = one;
+        }
+    }
+    if (!known) {
+        snprintf(why, why_size, "there is no device \"%s\"", wanted);
+    } else if (supervisor_state(known) == DEVICE_OFF) {
+        snprintf(why, why_size, "%s is not in use (--device)", known->name);
+    } else {
+        snprintf(why, why_size, "%s is not available: %s", known->name, known->reason);
+    }
+    return false;
+}
+
+void queue_reject_locked(struct dispatch *dispatch, struct job_list *finished) {
+    char why[JOB_DETAIL_MAX];
+    struct job *next;
+    for (struct job *job = dispatch->queue.head; job; job = next) {
+        next = job->next;
+        if (!queue_has_device_locked(dispatch, job->device, why, sizeof why)) {
+            job_list_remove(&dispatch->queue, job);
+            queue_end_locked(dispatch, job, KILN_NO_DEVICE, why, finished);
+        }
+    }
+}

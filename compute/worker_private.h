@@ -1,0 +1,40 @@
+/*
+ * worker_private.h: what the worker's main thread (worker.c) and its slot threads (worker_slot.c)
+ * share.
+ *
+ * Everything but the `lock`ed members is written before the slot threads start.
+ */
+#ifndef KILN_COMPUTE_WORKER_PRIVATE_H
+#define KILN_COMPUTE_WORKER_PRIVATE_H
+
+#include "compute/command.h"
+#include "compute/worker.h"
+
+#include <pthread.h>
+
+#define WORKER_SLOTS_MAX 64
+
+/** Exit codes of a worker. */
+enum worker_exit { WORKER_EXIT_OK = 0, WORKER_EXIT_FAILED = 1, WORKER_EXIT_DEVICE_FAULT = 3 };
+
+struct worker {
+    const struct worker_options *options;
+    const struct backend *backend;
+    struct device *device;
+    uint8_t *arena;
+    int slots;
+
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int warm;                /* slots that finished their warm-up, well or not */
+    int finished;            /* slot threads that have ended */
+    enum kiln_status status; /* first failure of a warm-up */
+    char why[NOTICE_TEXT_MAX / 32];
+};
+
+/** Body of a slot's thread (argument: the worker): makes a stream, warms it up with every kind's
+    canary, then serves commands until the job socket closes. Ends the process after a sticky
+    device error, once the answer is out. */
+void *worker_slot(void *worker);
+
+#endif

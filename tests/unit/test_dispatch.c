@@ -1,0 +1,506 @@
+/*
+ * test_dispatch.c: queue and supervision, with real worker processes on the CPU (dispatch_rig.h).
+ */
+#include "dispatch_rig.h"
+
+#include <sys/socket.h>
+
+#define MIB   (1u << 20)
+#define ARENA (32 * MIB)
+
+/* ---- the good way ---- */
+
+static void a_job_comes_back_with_result_and_timing(void **state) {
+    struct rig rig;
+    struct call call;
+    (void)state;
+    rig_open(&rig, 2, 16, 60, ARENA);
+    call_init(&call, DEED_FILL, 7, 100000);
+    call_submit(&rig, &call);
+    assert_int_equal(call_wait(&call), KILN_OK);
+    assert_string_equal(call.job.device_name, "cpu:0");
+    assert_true(call.job.timing.total > 0);
+    assert_true(call.job.timing.total >= call.job.timing.queue);
+    assert_true(call.job.timing.encode > 0);
+    assert_int_equal(call.job.result.size, 102400); /* trimmed to pages */
+    call_expect_filled(&rig, &call);
+    rig_close(&rig);
+}
+
+static void mandelbrot_prepare(struct call *call) {
+    struct complaints complaints = {.count = 0};
+    struct form form;
+    call_init(call, DEED_FILL, 0, 1);
+    memset(call->job.params, 0, sizeof call->job.params);
+    form_init(&form, mandelbrot_job.fields, call->job.params, &complaints);
+    form_set_text(&form, "width", "64");
+    form_set_text(&form, "height", "48");
+    form_finish(&form);
+    const struct limits limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    mandelbrot_job.check(call->job.params, &call->job.input, NULL, FORMAT_NPY, &limits,
+                         &complaints);
+    assert_int_equal(complaints.count, 0);
+    call->job.type = &mandelbrot_job;
+    call->job.format = FORMAT_NPY;
+    assert_int_equal(
+        mandelbrot_job.plan(call->job.params, &call->job.input, FORMAT_NPY, &call->job.plan),
+        KILN_OK);
+}
+
+static void a_real_kind_gives_the_same_bytes_twice(void **state) {
+    struct rig rig;
+    struct call calls[2];
+    (void)state;
+    rig_open(&rig, 2, 16, 60, ARENA);
+    for (int i = 0; i < 2; i++) {
+        mandelbrot_prepare(&calls[i]);
+        call_submit(&rig, &calls[i]);
+    }
+    assert_int_equal(call_wait(&calls[0]), KILN_OK);
+    assert_int_equal(call_wait(&calls[1]), KILN_OK);
+    assert_true(calls[0].job.result_size > 64 * 48 * 4);
+    assert_int_equal(calls[0].job.result_size, calls[1].job.result_size);
+    const void *first = arena_at(rig.arena, calls[0].job.result.offset);
+    assert_memory_equal(first, "\x93NUMPY", 6);
+    assert_memory_equal(first, arena_at(rig.arena, calls[1].job.result.offset),
+                        calls[0].job.result_size);
+    call_finish(&rig, &calls[0]);
+    call_finish(&rig, &calls[1]);
+    rig_close(&rig);
+}
+
+/* ---- bounds ---- */
+
+static void a_full_queue_refuses(void **state) {
+    struct rig rig;
+    struct call running, waiting[2], refused;
+    struct dispatch_stats stats;
+    (void)state;
+    rig_open(&rig, 1, 2, 60, ARENA);
+    rig_wait_state(&rig, "cpu:0", DEVICE_READY);
+    call_init(&running, DEED_GATE, 1, 10);
+    struct trouble_shared *gate = call_share(&rig, &running);
+    call_submit(&rig, &running);
+    rig_wait_begun(gate);
+    for (int i = 0; i < 2; i++) {
+        call_init(&waiting[i], DEED_FILL, i, 5000);
+        call_submit(&rig, &waiting[i]);
+    }
+    call_init(&refused, DEED_FILL, 9, 5000);
+    assert_int_equal(dispatch_submit(rig.dispatch, &refused.job), KILN_BUSY);
+    assert_int_equal(refused.job.result.size, 0);
+    dispatch_stats(rig.dispatch, &stats);
+    assert_int_equal(stats.queued, 2);
+    assert_int_equal(stats.running, 1);
+    assert_int_equal(stats.refused, 1);
+    atomic_store(&gate->open, 1);
+    call_expect_filled(&rig, &running);
+    call_expect_filled(&rig, &waiting[0]);
+    call_expect_filled(&rig, &waiting[1]);
+    assert_int_equal(refused.calls, 0);
+    rig_close(&rig);
+}
+
+static void a_result_larger_than_the_arena_is_refused(void **state) {
+    struct rig rig;
+    struct call call;
+    (void)state;
+    rig_open(&rig, 1, 2, 60, MIB);
+    call_init(&call, DEED_FILL, 1, 2 * MIB);
+    assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_JOB_TOO_LARGE);
+    assert_true(call.job.detail[0] != '\0');
+    rig_close(&rig);
+}
+
+/* More results than the arena holds at once: the rest waits until the first are given back. */
+static void jobs_wait_for_memory(void **state) {
+    enum { COUNT = 12 };
+    struct rig rig;
+    struct call calls[COUNT];
+    (void)state;
+    rig_open(&rig, 2, COUNT, 60, MIB);
+    for (int i = 0; i < COUNT; i++) {
+        call_init(&calls[i], DEED_FILL, i, 400000);
+        call_submit(&rig, &calls[i]);
+    }
+    for (int i = 0; i < COUNT; i++) {
+        call_expect_filled(&rig, &calls[i]);
+    }
+    rig_close(&rig);
+}
+
+static void a_lying_result_size_is_an_internal_error(void **state) {
+    struct rig rig;
+    struct call call;
+    (void)state;
+    rig_open(&rig, 1, 2, 60, ARENA);
+    call_init(&call, DEED_LIE, 1, 4096);
+    call_submit(&rig, &call);
+    assert_int_equal(call_wait(&call), KILN_INTERNAL);
+    assert_int_equal(call.job.result.size, 0);
+    assert_int_equal(call.job.result_size, 0);
+    rig_close(&rig);
+}
+
+/* ---- death ---- */
+
+static void killed_workers_cost_no_answer(void **state) {
+    enum { COUNT = 300, ROUNDS = 3 };
+    struct rig rig;
+    static struct call calls[COUNT];
+    (void)state;
+    rig_open(&rig, 4, COUNT, 120, ARENA);
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            call_init(&calls[i], DEED_FILL, round * COUNT + i, 20000);
+            call_submit(&rig, &calls[i]);
+        }
+        assert_int_equal(call_wait(&calls[COUNT / 10]), KILN_OK);
+        rig_kill_worker(&rig);
+        for (int i = 0; i < COUNT; i++) {
+            call_expect_filled(&rig, &calls[i]);
+        }
+    }
+    assert_true(rig_look(&rig, "cpu:0").respawns >= ROUNDS);
+    rig_close(&rig);
+}
+
+static void a_job_whose_worker_died_runs_again(void **state) {
+    struct rig rig;
+    struct call call;
+    struct dispatch_stats stats;
+    (void)state;
+    rig_open(&rig, 2, 4, 60, ARENA);
+    call_init(&call, DEED_DIE_ONCE, 3, 9000);
+    struct trouble_shared *shared = call_share(&rig, &call);
+    call_submit(&rig, &call);
+    assert_int_equal(call_wait(&call), KILN_OK);
+    assert_int_equal(atomic_load(&shared->tries), 2);
+    assert_int_equal(call.job.attempt, 1);
+    dispatch_stats(rig.dispatch, &stats);
+    assert_int_equal(stats.retried, 1);
+    call_expect_filled(&rig, &call);
+    rig_close(&rig);
+}
+
+/* One that kills every worker and one that faults, with innocents before, beside and after. */
+static void only_the_guilty_fails(void **state) {
+    enum { COUNT = 40 };
+    static const enum deed deeds[] = {DEED_DIE, DEED_FAULT};
+    struct rig rig;
+    struct call guilty, calls[COUNT];
+    (void)state;
+    rig_open(&rig, 3, 100, 120, ARENA);
+    for (size_t k = 0; k < sizeof deeds / sizeof *deeds; k++) {
+        call_init(&guilty, deeds[k], 1, 4096);
+        struct trouble_shared *shared = call_share(&rig, &guilty);
+        for (int i = 0; i < COUNT; i++) {
+            if (i == COUNT / 4) {
+                call_submit(&rig, &guilty);
+            }
+            call_init(&calls[i], DEED_FILL, i, 30000);
+            call_submit(&rig, &calls[i]);
+        }
+        assert_int_equal(call_wait(&guilty), KILN_DEVICE_FAULT);
+        assert_int_equal(atomic_load(&shared->tries), 2);
+        assert_non_null(strstr(guilty.job.detail, "cpu:0"));
+        if (deeds[k] == DEED_FAULT) {
+            assert_non_null(strstr(guilty.job.detail, "illegal address"));
+        }
+        for (int i = 0; i < COUNT; i++) {
+            call_expect_filled(&rig, &calls[i]);
+        }
+        call_finish(&rig, &guilty);
+    }
+    rig_close(&rig);
+}
+
+/* Two suspects that wait at gates must never be in the worker at the same time. */
+static void suspects_run_alone(void **state) {
+    struct rig rig;
+    struct call calls[3];
+    struct trouble_shared *gates[3];
+    (void)state;
+    rig_open(&rig, 3, 10, 60, ARENA);
+    rig_wait_state(&rig, "cpu:0", DEVICE_READY);
+    for (int i = 0; i < 2; i++) {
+        call_init(&calls[i], DEED_GATE, i, 100);
+        gates[i] = call_share(&rig, &calls[i]);
+        call_submit(&rig, &calls[i]);
+        rig_wait_begun(gates[i]);
+    }
+    rig_kill_worker(&rig);
+    call_init(&calls[2], DEED_FILL, 2, 100); /* an innocent behind them */
+    call_submit(&rig, &calls[2]);
+    while (atomic_load(&gates[0]->tries) + atomic_load(&gates[1]->tries) < 3) {
+        sleep_ms(1);
+    }
+    sleep_ms(50); /* long enough for a second one to be sent, were that allowed */
+    assert_int_equal(atomic_load(&gates[0]->tries), 2);
+    assert_int_equal(atomic_load(&gates[1]->tries), 1);
+    assert_int_equal(rig_look(&rig, "cpu:0").running, 1);
+    atomic_store(&gates[0]->open, 1);
+    atomic_store(&gates[1]->open, 1);
+    for (int i = 0; i < 3; i++) {
+        call_expect_filled(&rig, &calls[i]);
+    }
+    rig_close(&rig);
+}
+
+/* ---- time ---- */
+
+static void deadlines_end_running_and_waiting_jobs(void **state) {
+    struct rig rig;
+    struct call running, waiting, later;
+    (void)state;
+    rig_open(&rig, 1, 4, 0.5, ARENA);
+    rig_wait_state(&rig, "cpu:0", DEVICE_READY);
+    struct look before = rig_look(&rig, "cpu:0");
+    call_init(&running, DEED_GATE, 1, 100);
+    call_share(&rig, &running);
+    call_init(&waiting, DEED_FILL, 2, 100);
+    call_submit(&rig, &running);
+    call_submit(&rig, &waiting);
+    assert_int_equal(call_wait(&running), KILN_DEADLINE);
+    assert_int_equal(call_wait(&waiting), KILN_DEADLINE);
+    assert_true(running.job.timing.total >= 500);
+    call_finish(&rig, &running);
+    call_finish(&rig, &waiting);
+    /* It stopped when it was asked to: nobody had to die, and the slot is free again. */
+    assert_int_equal(rig_look(&rig, "cpu:0").pid, before.pid);
+    do {
+        call_init(&later, DEED_FILL, 3, 100);
+        call_submit(&rig, &later);
+    } while (call_wait(&later) == KILN_DEADLINE);
+    call_expect_filled(&rig, &later);
+    rig_close(&rig);
+}
+
+static void a_job_that_does_not_stop_is_ended_with_its_worker(void **state) {
+    struct rig rig;
+    struct call stuck, innocent;
+    (void)state;
+    rig_open(&rig, 2, 4, 2, ARENA);
+    rig_wait_state(&rig, "cpu:0", DEVICE_READY);
+    struct look before = rig_look(&rig, "cpu:0");
+    call_init(&stuck, DEED_HANG, 1, 100);
+    struct trouble_shared *shared = call_share(&rig, &stuck);
+    call_submit(&rig, &stuck);
+    rig_wait_begun(shared);
+    /* Beside it when its worker is killed (3 s), with time left of its own (until 4.3 s). */
+    sleep_ms(2300);
+    call_init(&innocent, DEED_GATE, 2, 100);
+    struct trouble_shared *gate = call_share(&rig, &innocent);
+    call_submit(&rig, &innocent);
+    assert_int_equal(call_wait(&stuck), KILN_DEADLINE);
+    assert_int_equal(atomic_load(&shared->tries), 1);
+    atomic_store(&gate->open, 1);
+    enum kiln_status status = call_wait(&innocent);
+    assert_true(status == KILN_OK || status == KILN_DEADLINE); /* the latter on a slow machine */
+    assert_int_equal(innocent.job.attempt, 0);
+    assert_int_not_equal(rig_look(&rig, "cpu:0").pid, before.pid);
+    call_finish(&rig, &stuck);
+    call_finish(&rig, &innocent);
+    rig_close(&rig);
+}
+
+static void a_hang_up_cancels_running_and_waiting_jobs(void **state) {
+    struct rig rig;
+    struct call calls[2], after;
+    int clients[2][2];
+    struct dispatch_stats stats;
+    (void)state;
+    rig_open(&rig, 1, 4, 60, ARENA);
+    rig_wait_state(&rig, "cpu:0", DEVICE_READY);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, clients[i]), 0);
+        call_init(&calls[i], DEED_GATE, i, 100);
+        call_share(&rig, &calls[i]);
+        calls[i].job.watch_fd = clients[i][0];
+        call_submit(&rig, &calls[i]);
+    }
+    close(clients[1][1]); /* the waiting one first */
+    assert_int_equal(call_wait(&calls[1]), KILN_CANCELLED);
+    assert_false(calls[0].done);
+    close(clients[0][1]);
+    assert_int_equal(call_wait(&calls[0]), KILN_CANCELLED);
+    dispatch_stats(rig.dispatch, &stats);
+    assert_int_equal(stats.cancelled, 2);
+    assert_int_equal(stats.failed, 0);
+    call_init(&after, DEED_FILL, 5, 100);
+    call_submit(&rig, &after);
+    call_expect_filled(&rig, &after);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(calls[i].job.result.size, 0);
+        call_finish(&rig, &calls[i]);
+        close(clients[i][0]);
+    }
+    rig_close(&rig);
+}
+
+/* ---- the end ---- */
+
+static void draining_finishes_what_it_has(void **state) {
+    struct rig rig;
+    struct call running, waiting, refused;
+    char why[128];
+    (void)state;
+    rig_open(&rig, 1, 4, 60, ARENA);
+    rig_wait_state(&rig, "cpu:0", DEVICE_READY);
+    assert_true(dispatch_ready(rig.dispatch, why, sizeof why));
+    call_init(&running, DEED_GATE, 1, 100);
+    struct trouble_shared *gate = call_share(&rig, &running);
+    call_init(&waiting, DEED_FILL, 2, 100);
+    call_submit(&rig, &running);
+    call_submit(&rig, &waiting);
+    dispatch_drain(rig.dispatch);
+    call_init(&refused, DEED_FILL, 3, 100);
+    assert_int_equal(dispatch_submit(rig.dispatch, &refused.job), KILN_DRAINING);
+    assert_false(dispatch_ready(rig.dispatch, why, sizeof why));
+    assert_true(why[0] != '\0');
+    assert_false(dispatch_wait_idle(rig.dispatch, 0.01));
+    atomic_store(&gate->open, 1);
+    assert_true(dispatch_wait_idle(rig.dispatch, 60));
+    assert_true(running.done && waiting.done);
+    call_expect_filled(&rig, &running);
+    call_expect_filled(&rig, &waiting);
+    rig_close(&rig);
+}
+
+static void destroying_completes_everything(void **state) {
+    struct rig rig;
+    struct call stuck, gated, waiting;
+    (void)state;
+    rig_open(&rig, 2, 4, 60, ARENA);
+    call_init(&stuck, DEED_HANG, 1, 100);
+    struct trouble_shared *shared = call_share(&rig, &stuck);
+    call_init(&gated, DEED_GATE, 2, 100);
+    call_share(&rig, &gated);
+    call_init(&waiting, DEED_FILL, 3, 100);
+    call_submit(&rig, &stuck);
+    call_submit(&rig, &gated);
+    call_submit(&rig, &waiting);
+    rig_wait_begun(shared);
+    int pid = rig_look(&rig, "cpu:0").pid;
+    dispatch_destroy(rig.dispatch);
+    struct call *all[] = {&stuck, &gated, &waiting};
+    for (int i = 0; i < 3; i++) {
+        assert_true(all[i]->done);
+        assert_int_equal(all[i]->calls, 1);
+        assert_int_equal(all[i]->job.status, KILN_DRAINING);
+        call_finish(&rig, all[i]);
+    }
+    assert_int_equal(kill(pid, 0), -1); /* gone and reaped */
+    rig.dispatch = NULL;
+    rig_close(&rig);
+}
+
+/* ---- devices ---- */
+
+static void unknown_devices_are_refused(void **state) {
+    static const char *const wrong[] = {"", "gpu", "cpu:1", "cuda:x", "cpu,", "cpu:0,tpu:1"};
+    struct arena *arena;
+    struct rig rig;
+    struct call call;
+    (void)state;
+    assert_int_equal(arena_create(MIB, &arena), KILN_OK);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct dispatch *dispatch;
+        const struct dispatch_options options = {
+            .program = "/proc/self/exe", .devices = wrong[i], .queue = 1, .arena = arena};
+        assert_int_equal(dispatch_create(&options, &dispatch), KILN_INVALID);
+        assert_null(dispatch);
+    }
+    arena_destroy(arena);
+    rig_open(&rig, 1, 4, 60, ARENA);
+    assert_true(dispatch_knows(rig.dispatch, "cpu:0"));
+    assert_true(dispatch_knows(rig.dispatch, "cpu"));
+    assert_false(dispatch_knows(rig.dispatch, "cp"));
+    assert_false(dispatch_knows(rig.dispatch, "tpu:0"));
+    call_init(&call, DEED_FILL, 1, 100);
+    snprintf(call.job.device, sizeof call.job.device, "tpu:0");
+    assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_NO_DEVICE);
+    assert_non_null(strstr(call.job.detail, "tpu:0"));
+    rig_close(&rig);
+}
+
+/* A device that was asked for but is not there is listed with the reason and takes no jobs. */
+static void a_missing_device_says_why(void **state) {
+    struct rig rig;
+    struct call call;
+    char why[256];
+    (void)state;
+    assert_int_equal(arena_create(ARENA, &rig.arena), KILN_OK);
+    const struct dispatch_options options = {.program = "/proc/self/exe",
+                                             .devices = "cuda:99",
+                                             .queue = 4,
+                                             .deadline_s = 60,
+                                             .arena = rig.arena};
+    assert_int_equal(dispatch_create(&options, &rig.dispatch), KILN_OK);
+    struct look cuda = rig_look(&rig, "cuda:99");
+    assert_true(cuda.found);
+    assert_int_equal(cuda.state, DEVICE_UNAVAILABLE);
+    assert_true(cuda.reason[0] != '\0');
+    struct look cpu = rig_look(&rig, "cpu:0");
+    assert_true(cpu.found);
+    assert_int_equal(cpu.state, DEVICE_OFF);
+    assert_false(dispatch_ready(rig.dispatch, why, sizeof why));
+    assert_non_null(strstr(why, "cuda:99"));
+    call_init(&call, DEED_FILL, 1, 100);
+    assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_NO_DEVICE);
+    snprintf(call.job.device, sizeof call.job.device, "cpu:0");
+    assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_NO_DEVICE);
+    rig_close(&rig);
+}
+
+/* Workers that die before they are ready again and again: the device is given up for now, and
+   its jobs fail instead of waiting until their deadline. */
+static void a_device_that_keeps_dying_is_given_up(void **state) {
+    struct rig rig;
+    struct call calls[4];
+    (void)state;
+    rig_open(&rig, 1, 16, 600, ARENA);
+    for (int i = 0; i < 4; i++) {
+        call_init(&calls[i], DEED_DIE, i, 100); /* two deaths each */
+        call_submit(&rig, &calls[i]);
+    }
+    int faults = 0, without = 0;
+    for (int i = 0; i < 4; i++) {
+        enum kiln_status status = call_wait(&calls[i]);
+        faults += status == KILN_DEVICE_FAULT;
+        without += status == KILN_NO_DEVICE;
+        assert_true(calls[i].job.detail[0] != '\0');
+    }
+    assert_int_equal(faults, 2);
+    assert_int_equal(without, 2);
+    assert_int_equal(rig_look(&rig, "cpu:0").state, DEVICE_UNAVAILABLE);
+    rig_close(&rig);
+}
+
+int main(int count, char **arguments) {
+    int role = rig_role(count, arguments);
+    if (role >= 0) {
+        return role;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_job_comes_back_with_result_and_timing),
+        cmocka_unit_test(a_real_kind_gives_the_same_bytes_twice),
+        cmocka_unit_test(a_full_queue_refuses),
+        cmocka_unit_test(a_result_larger_than_the_arena_is_refused),
+        cmocka_unit_test(jobs_wait_for_memory),
+        cmocka_unit_test(a_lying_result_size_is_an_internal_error),
+        cmocka_unit_test(killed_workers_cost_no_answer),
+        cmocka_unit_test(a_job_whose_worker_died_runs_again),
+        cmocka_unit_test(only_the_guilty_fails),
+        cmocka_unit_test(suspects_run_alone),
+        cmocka_unit_test(deadlines_end_running_and_waiting_jobs),
+        cmocka_unit_test(a_job_that_does_not_stop_is_ended_with_its_worker),
+        cmocka_unit_test(a_hang_up_cancels_running_and_waiting_jobs),
+        cmocka_unit_test(draining_finishes_what_it_has),
+        cmocka_unit_test(destroying_completes_everything),
+        cmocka_unit_test(unknown_devices_are_refused),
+        cmocka_unit_test(a_missing_device_says_why),
+        cmocka_unit_test(a_device_that_keeps_dying_is_given_up),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
