@@ -24,10 +24,10 @@ struct text {
 void text_init(struct text *text, char *data, size_t capacity);
 void text_bytes(struct text *text, const void *bytes, size_t size);
 void text_string(struct text *text, const char *string);
-void text_format(struct text *text, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void text_format(struct text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** The shortest decimal that reads back as the same double ("0.1"); NaN and infinities as `null`. */
+/** The shortest decimal that reads back as the same double ("0.1"); NaN and infinities as `null`.
+ */
 void text_double(struct text *text, double value);
 /** The shortest decimal that reads back as the same float. */
 void text_float(struct text *text, float value);

@@ -2,8 +2,8 @@
  * json.h: a strict reader of RFC 8259 JSON, without a tree.
  *
  * json_check validates the whole text once (UTF-8, grammar, control characters, depth, duplicate
- * keys of the top-level object, nothing after the end); the other calls then walk validated text and
- * cannot fail on syntax. Numbers out of a double's range are malformed.
+ * keys of the top-level object, nothing after the end); the other calls then walk validated text
+ * and cannot fail on syntax. Numbers out of a double's range are malformed.
  *
  * Threads: reentrant. Ownership: values point into the caller's text.
  */
@@ -18,7 +18,15 @@
 
 #define JSON_DEPTH_MAX 64
 
-enum json_type { JSON_NULL, JSON_FALSE, JSON_TRUE, JSON_NUMBER, JSON_STRING, JSON_ARRAY, JSON_OBJECT };
+enum json_type {
+    JSON_NULL,
+    JSON_FALSE,
+    JSON_TRUE,
+    JSON_NUMBER,
+    JSON_STRING,
+    JSON_ARRAY,
+    JSON_OBJECT
+};
 
 /** A value inside validated text; `text` covers it from its first to its last byte. */
 struct json_value {
@@ -27,12 +35,17 @@ struct json_value {
     size_t size;
 };
 
-/** KILN_OK, or KILN_MALFORMED with what and where ("line 1, column 17: …"). */
+/** A value of text that is known to be well formed, by its first byte. */
+void json_value_make(const char *text, size_t size, struct json_value *value);
+
+/** KILN_OK, or KILN_MALFORMED with what and where ("line 1, column 17: …"). The top-level object
+   may have 256 members with keys of 1024 bytes. */
 enum kiln_status json_check(const char *text, size_t size, struct json_value *value, char *why,
                             size_t why_size);
 
 /** Walks an object's members or an array's elements. Start with `cursor` 0; false at the end. The
-    key is decoded into `key` (NUL-terminated, cut at key_size - 1 with `key` then ending in "…"). */
+    key is decoded into `key` (NUL-terminated, cut at key_size - 1 with `key` then ending in "…"; a
+    NUL inside a key becomes U+FFFD). */
 bool json_next_member(const struct json_value *object, size_t *cursor, char *key, size_t key_size,
                       struct json_value *value);
 bool json_next_element(const struct json_value *array, size_t *cursor, struct json_value *value);

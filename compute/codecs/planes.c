@@ -1,0 +1,79 @@
+/*
+ * planes.c: planes to interleaved pixels and elements (image.h).
+ *
+ * The loops have no branches, so that the compiler can vectorise them: rounding half to even is the
+ * addition of 2^52 to a value that was clamped before (it has no room for a fraction there), and
+ * the comparisons are written so that NaN takes the zero.
+ * Thread: any.
+ */
+#include "compute/codecs/image.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define QUANTIZE(name, sample_type, pixel_type, top)                                               \
+    static void name(const void *plane, size_t count, size_t stride, double offset, double scale,  \
+                     void *pixels) {                                                               \
+        const sample_type *in = plane;                                                             \
+        pixel_type *out = pixels;                                                                  \
+        for (size_t i = 0; i < count; i++) {                                                       \
+            double value = (double)in[i] / scale + offset;                                         \
+            value = value > 0.0 ? value : 0.0;                                                     \
+            value = value < (top) ? value : (top);                                                 \
+            out[i * stride] = (pixel_type)(int32_t)(value + 0x1p52 - 0x1p52);                      \
+        }                                                                                          \
+    }
+
+QUANTIZE(quantize_int32_8, int32_t, uint8_t, 255.0)
+QUANTIZE(quantize_int32_16, int32_t, uint16_t, 65535.0)
+QUANTIZE(quantize_float_8, float, uint8_t, 255.0)
+QUANTIZE(quantize_float_16, float, uint16_t, 65535.0)
+QUANTIZE(quantize_double_8, double, uint8_t, 255.0)
+QUANTIZE(quantize_double_16, double, uint16_t, 65535.0)
+
+void planes_quantize(const void *planes, enum sample sample, uint32_t width, uint32_t height,
+                     uint32_t channels, uint32_t depth, double offset, double scale, void *pixels) {
+    static const struct {
+        void (*run[2])(const void *plane, size_t count, size_t stride, double offset, double scale,
+                       void *pixels);
+        size_t element;
+    } rows[] = {
+        [SAMPLE_INT32] = {{quantize_int32_8, quantize_int32_16}, sizeof(int32_t)},
+        [SAMPLE_FLOAT] = {{quantize_float_8, quantize_float_16}, sizeof(float)},
+        [SAMPLE_DOUBLE] = {{quantize_double_8, quantize_double_16}, sizeof(double)},
+    };
+    assert(depth == 8 || depth == 16);
+    size_t count = (size_t)width * height;
+    for (uint32_t c = 0; c < channels; c++)
+        rows[sample].run[depth == 16]((const char *)planes + c * count * rows[sample].element,
+                                      count, channels, offset, scale,
+                                      (char *)pixels + c * (depth / 8));
+}
+
+#define INTERLEAVE(name, type)                                                                     \
+    static void name(const void *plane, size_t count, size_t stride, void *elements) {             \
+        const type *in = plane;                                                                    \
+        type *out = elements;                                                                      \
+        for (size_t i = 0; i < count; i++)                                                         \
+            out[i * stride] = in[i];                                                               \
+    }
+
+INTERLEAVE(interleave_1, uint8_t)
+INTERLEAVE(interleave_2, uint16_t)
+INTERLEAVE(interleave_4, uint32_t)
+INTERLEAVE(interleave_8, uint64_t)
+
+void planes_interleave(const void *planes, size_t element, uint32_t width, uint32_t height,
+                       uint32_t channels, void *out) {
+    static void (*const run[9])(const void *plane, size_t count, size_t stride, void *elements) = {
+        [1] = interleave_1, [2] = interleave_2, [4] = interleave_4, [8] = interleave_8};
+    assert(element <= 8 && run[element]);
+    size_t count = (size_t)width * height;
+    if (channels == 1) {
+        memcpy(out, planes, count * element);
+        return;
+    }
+    for (uint32_t c = 0; c < channels; c++)
+        run[element]((const char *)planes + c * count * element, count, channels,
+                     (char *)out + c * element);
+}

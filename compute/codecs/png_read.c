@@ -1,0 +1,233 @@
+/*
+ * png_read.c: PNG files as images (image.h, codec.h).
+ *
+ * The header is read by own code, so that a probe costs nothing and the size of every buffer is
+ * known before libpng sees the file. libpng then decodes from memory under limits taken from that
+ * header, with every chunk skipped that does not change pixels. Where the two disagree, the file is
+ * refused. All memory of ours is taken before the function that calls setjmp and freed after it.
+ * Bytes after the IEND chunk are ignored.
+ * Thread: any.
+ */
+#include "compute/codecs/codec.h"
+
+#include <libdeflate.h>
+#include <png.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNKS_MAX 4096            /* before the pixels */
+#define MALLOC_MAX (1024u * 1024u) /* bytes that libpng may take for one chunk */
+
+enum color { GREY = 0, RGB = 2, PALETTE = 3, GREY_ALPHA = 4, RGB_ALPHA = 6 };
+
+/* What our own walk through the chunks found. */
+struct header {
+    uint32_t width, height, channels, depth; /* after expansion */
+    bool interlaced;
+};
+
+static uint32_t big32(const uint8_t *bytes) {
+    return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
+}
+
+/* Whether the colour type exists and allows the bit depth. */
+static bool depth_allowed(unsigned color, unsigned depth) {
+    static const uint8_t allowed[7][5] = {[GREY] = {1, 2, 4, 8, 16}, /* zeros end the rows */
+                                          [RGB] = {8, 16},
+                                          [PALETTE] = {1, 2, 4, 8},
+                                          [GREY_ALPHA] = {8, 16},
+                                          [RGB_ALPHA] = {8, 16}};
+    return color < 7 && depth > 0 && memchr(allowed[color], (int)depth, 5) != NULL;
+}
+
+/* Whether there is a tRNS chunk before the pixels; every step is one chunk header. */
+static enum kiln_status transparency_find(const struct source *source, bool *found) {
+    uint64_t at = 33;
+    *found = false;
+    for (int i = 0; i < CHUNKS_MAX; i++) {
+        if (at + 8 > source->size)
+            return source_broken(source, "the PNG ends before its pixels start");
+        const uint8_t *chunk = source->bytes + at;
+        if (memcmp(chunk + 4, "IDAT", 4) == 0)
+            return KILN_OK;
+        if (memcmp(chunk + 4, "IEND", 4) == 0)
+            return source_broken(source, "the PNG has no pixels");
+        if (memcmp(chunk + 4, "tRNS", 4) == 0)
+            *found = true;
+        at += 12 + (uint64_t)big32(chunk);
+    }
+    return source_broken(source, "the PNG has too many chunks before its pixels");
+}
+
+static enum kiln_status header_read(const struct source *source, struct header *header) {
+    static const uint8_t start[16] = "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR";
+    static const uint8_t channels[7] = {
+        [GREY] = 1, [RGB] = 3, [PALETTE] = 3, [GREY_ALPHA] = 2, [RGB_ALPHA] = 4};
+    const uint8_t *bytes = source->bytes;
+    if (source->size < 33)
+        return source_broken(source, "the PNG ends inside its header");
+    if (memcmp(bytes, start, 16) != 0)
+        return source_broken(source, "the PNG does not start as it must");
+    if (libdeflate_crc32(0, bytes + 12, 17) != big32(bytes + 29))
+        return source_broken(source, "the PNG's header has a wrong checksum");
+    unsigned depth = bytes[24], color = bytes[25];
+    header->width = big32(bytes + 16);
+    header->height = big32(bytes + 20);
+    if (header->width == 0 || header->height == 0 || header->width > PNG_UINT_31_MAX ||
+        header->height > PNG_UINT_31_MAX)
+        return source_broken(source, "the PNG's width and height must be from 1 to 2^31 - 1");
+    if (!depth_allowed(color, depth) || bytes[26] != 0 || bytes[27] != 0 || bytes[28] > 1)
+        return source_broken(source, "the PNG's header is not one that PNG knows");
+    bool transparent;
+    enum kiln_status status = transparency_find(source, &transparent);
+    header->interlaced = bytes[28] == 1;
+    header->depth = depth == 16 ? 16 : 8;
+    header->channels = channels[color] + (transparent && color <= PALETTE);
+    return status;
+}
+
+static void info_fill(const struct header *header, struct image_info *info) {
+    *info = (struct image_info){.format = FORMAT_PNG,
+                                .width = header->width,
+                                .height = header->height,
+                                .channels = header->channels,
+                                .depth = header->depth};
+}
+
+enum kiln_status png_probe(const struct source *source, struct image_info *info) {
+    struct header header;
+    enum kiln_status status = header_read(source, &header);
+    if (status == KILN_OK)
+        info_fill(&header, info);
+    return status;
+}
+
+/* One file being decoded; lives outside the frame that longjmp returns to. */
+struct decoder {
+    const struct source *source;
+    const struct header *header;
+    const struct sink *sink;
+    size_t at;       /* bytes given to libpng */
+    uint8_t *pixels; /* one row, or all of them where the file is interlaced */
+    size_t row_size; /* bytes */
+    uint32_t row;    /* rows done */
+    png_structp png;
+    png_infop info;
+    enum kiln_status status; /* of the sink */
+};
+
+static void feed(png_structp png, png_bytep out, size_t size) {
+    struct decoder *decoder = png_get_io_ptr(png);
+    if (size > decoder->source->size - decoder->at)
+        png_error(png, "it ends too early");
+    memcpy(out, decoder->source->bytes + decoder->at, size);
+    decoder->at += size;
+}
+
+static void complain(png_structp png, png_const_charp message) {
+    struct decoder *decoder = png_get_error_ptr(png);
+    decoder->status = source_broken(decoder->source, "the PNG is broken after row %u of %u: %s",
+                                    decoder->row, decoder->header->height, message);
+    png_longjmp(png, 1);
+}
+
+static void ignore(png_structp png, png_const_charp message) {
+    (void)png;
+    (void)message;
+}
+
+static void limits_set(struct decoder *decoder) {
+    png_structp png = decoder->png;
+    png_set_user_limits(png, decoder->header->width, decoder->header->height);
+    png_set_chunk_malloc_max(png, MALLOC_MAX);
+    png_set_chunk_cache_max(png, 32);
+    png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+}
+
+/* Asks for 8- or 16-bit samples in host order, and holds what comes against our own header. */
+static bool transforms_set(struct decoder *decoder) {
+    png_structp png = decoder->png;
+    const struct header *header = decoder->header;
+    png_set_expand(png);
+    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && header->depth == 16)
+        png_set_swap(png);
+    png_set_interlace_handling(png);
+    png_read_update_info(png, decoder->info);
+    return png_get_image_width(png, decoder->info) == header->width &&
+           png_get_image_height(png, decoder->info) == header->height &&
+           png_get_channels(png, decoder->info) == header->channels &&
+           png_get_bit_depth(png, decoder->info) == header->depth &&
+           png_get_rowbytes(png, decoder->info) == decoder->row_size;
+}
+
+static bool row_store(struct decoder *decoder, const uint8_t *pixels) {
+    size_t item = decoder->header->depth / 8;
+    samples_reader *read = samples_reader_find('u', (uint32_t)item, false);
+    decoder->status =
+        sink_pixels(decoder->sink, decoder->row, 0, decoder->header->width, read, pixels, item);
+    decoder->row++;
+    return decoder->status == KILN_OK;
+}
+
+/* Every pass of an interlaced file goes over the whole picture. */
+static void interlaced_read(struct decoder *decoder) {
+    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
+        for (uint32_t y = 0; y < decoder->header->height; y++)
+            png_read_row(decoder->png, decoder->pixels + y * decoder->row_size, NULL);
+}
+
+/* The frame that libpng's errors return to; it owns nothing. */
+static void decode(struct decoder *decoder) {
+    if (setjmp(png_jmpbuf(decoder->png)))
+        return;
+    limits_set(decoder);
+    png_set_read_fn(decoder->png, decoder, feed);
+    png_read_info(decoder->png, decoder->info);
+    if (!transforms_set(decoder))
+        png_error(decoder->png, "its chunks contradict its header");
+    if (decoder->header->interlaced)
+        interlaced_read(decoder);
+    for (uint32_t y = 0; y < decoder->header->height; y++) {
+        uint8_t *pixels = decoder->pixels;
+        if (decoder->header->interlaced)
+            pixels += y * decoder->row_size;
+        else
+            png_read_row(decoder->png, pixels, NULL);
+        if (!row_store(decoder, pixels))
+            return;
+    }
+    png_read_end(decoder->png, NULL);
+}
+
+enum kiln_status png_decode(const struct source *source, const struct image_info *info,
+                            const struct sink *sink) {
+    struct header header;
+    struct image_info now;
+    size_t total;
+    enum kiln_status status = header_read(source, &header);
+    if (status != KILN_OK)
+        return status;
+    info_fill(&header, &now);
+    if (!image_info_equal(&now, info))
+        return source_broken(source, "the PNG's header has changed");
+
+    struct decoder decoder = {.source = source, .header = &header, .sink = sink};
+    decoder.status = KILN_OK;
+    decoder.row_size = (size_t)header.width * header.channels * (header.depth / 8);
+    if (__builtin_mul_overflow(decoder.row_size, header.interlaced ? (size_t)header.height : 1,
+                               &total))
+        return KILN_NO_MEMORY;
+    decoder.pixels = calloc(total, 1); /* passes of an interlaced file leave gaps at first */
+    decoder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &decoder, complain, ignore);
+    decoder.info = decoder.png ? png_create_info_struct(decoder.png) : NULL;
+    if (decoder.pixels && decoder.info)
+        decode(&decoder);
+    else
+        decoder.status = KILN_NO_MEMORY;
+    png_destroy_read_struct(&decoder.png, &decoder.info, NULL);
+    free(decoder.pixels);
+    return decoder.status;
+}
