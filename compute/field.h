@@ -45,7 +45,8 @@ struct field {
     enum field_type type;
     int flags;
     size_t offset;              /* of the member in the parameter struct */
-    double min, max;            /* INT and REAL: inclusive unless FIELD_ABOVE_MIN. ARRAY: range of the count */
+    double min, max;            /* INT and REAL: inclusive unless FIELD_ABOVE_MIN. ARRAY: range of the count.
+                                   An infinite side has no limit; neither has min == max (unset) */
     const char *preset;         /* default as a client would write it; NULL: none */
     const char *const *choices; /* ENUM: NULL-terminated names */
     const char *unit;           /* "pixels", "cycles per unit of time", or "" */
@@ -106,14 +107,19 @@ bool form_has(const struct form *form, const char *name);
 /** Complains of every field that is neither given, optional nor preset. */
 void form_finish(struct form *form);
 
-/** Canonical parameters: "name=value&name=value", table order, defaults included, arrays and blobs
-    left out, numbers shortest round trip. Two requests with equal text and equal input are equal. */
+/** Canonical parameters: "name=value&name=value", table order, defaults included, arrays, blobs and
+    absent optional fields left out, numbers shortest round trip, never a character that a query
+    would have to escape. Two requests with equal text and equal input are equal. */
 void fields_print_query(const struct field *fields, const void *params, struct text *out);
 
 /** The same as members of a JSON object, without braces. */
 void fields_print_json(const struct field *fields, const void *params, struct text *out);
 
-/** The table as a JSON array of {name,type,unit,minimum,maximum,default,choices,required,help}. */
+/** The table as a JSON array of {name,type,unit,minimum,maximum,default,choices,required,help}, in
+    the words of JSON Schema: type is boolean, integer, number, string (with `choices` for ENUM,
+    with `encoding` "base64" for BLOB) or array; a range that excludes its minimum has
+    `exclusiveMinimum`, an array has `minItems` and `maxItems`. Members that say nothing (no unit,
+    no limit, no default) are left out. */
 void fields_describe(const struct field *fields, struct text *out);
 
 #endif
