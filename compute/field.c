@@ -10,6 +10,7 @@
 #include "compute/field.h"
 
 #include "compute/codecs/json.h"
+#include "compute/spelling.h"
 
 #include <assert.h>
 #include <locale.h>
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NAME_MAX_BYTES 63 /* longer names are never ours: no suggestion is looked for */
+#define LIST_MAX 112 /* bytes of choices in one complaint */
 #define INTEGER_EXACT                                                                              \
     9007199254740992.0 /* 2^53: beyond it a JSON number may not be what was meant */
 
@@ -96,16 +97,24 @@ static void store_bool(struct form *form, const struct field *field, bool value)
     memcpy(member(form, field), &value, sizeof value);
 }
 
-static void expect_choice(struct form *form, const struct field *field) {
-    char buffer[sizeof((struct complaint *)0)->reason];
+/* Lists the choices; where they are too many for one sentence, the nearest comes first. */
+static void expect_choice(struct form *form, const struct field *field, const char *text) {
+    char buffer[LIST_MAX];
+    const char *nearest = NULL;
     struct text list;
-    text_init(&list, buffer, sizeof buffer - 48);
-    for (size_t i = 0; field->choices[i] && !list.full; i++)
+    text_init(&list, buffer, sizeof buffer - sizeof ", …");
+    for (size_t i = 0; field->choices[i]; i++) {
         text_format(&list, "%s%s", i ? ", " : "", field->choices[i]);
+        spelling_consider(text, field->choices[i], &nearest);
+    }
     char *cut = list.full ? strrchr(buffer, ',') : NULL; /* the last name may be half a name */
     if (cut)
         strcpy(cut, ", …");
-    complaints_add(form->complaints, field->name, "must be one of: %s", buffer);
+    if (nearest && list.full)
+        complaints_add(form->complaints, field->name, "did you mean %s? It must be one of: %s",
+                       nearest, buffer);
+    else
+        complaints_add(form->complaints, field->name, "must be one of: %s", buffer);
 }
 
 static void store_choice(struct form *form, const struct field *field, const char *text) {
@@ -115,7 +124,7 @@ static void store_choice(struct form *form, const struct field *field, const cha
             return;
         }
     }
-    expect_choice(form, field);
+    expect_choice(form, field, text);
 }
 
 static bool digit(char c) {
@@ -240,45 +249,13 @@ const struct field *form_find(const struct form *form, const char *name) {
     return NULL;
 }
 
-/* Levenshtein distance with swaps of neighbours; both names at most NAME_MAX_BYTES bytes. */
-static unsigned distance(const char *a, const char *b) {
-    unsigned rows[3][NAME_MAX_BYTES + 1];
-    size_t length = strlen(b);
-    for (unsigned j = 0; j <= length; j++)
-        rows[0][j] = j;
-    size_t i = 0;
-    for (; a[i]; i++) {
-        const unsigned *previous = rows[i % 3], *before = rows[(i + 2) % 3];
-        unsigned *row = rows[(i + 1) % 3];
-        row[0] = (unsigned)i + 1;
-        for (size_t j = 0; j < length; j++) {
-            unsigned best = previous[j] + (a[i] != b[j]);
-            best = previous[j + 1] + 1 < best ? previous[j + 1] + 1 : best;
-            best = row[j] + 1 < best ? row[j] + 1 : best;
-            if (i && j && a[i] == b[j - 1] && a[i - 1] == b[j] && before[j - 1] + 1 < best)
-                best = before[j - 1] + 1;
-            row[j + 1] = best;
-        }
-    }
-    return rows[i % 3][length];
-}
-
 static void complain_unknown(struct form *form, const char *name) {
-    const struct field *nearest = NULL;
-    size_t length = strlen(name);
-    if (length <= NAME_MAX_BYTES) {
-        unsigned limit = length < 4 ? 1 : length < 8 ? 2 : 3;
-        for (const struct field *field = form->fields; field->name; field++) {
-            unsigned d = distance(name, field->name);
-            if (d <= limit) {
-                limit = d ? d - 1 : 0;
-                nearest = field;
-            }
-        }
-    }
+    const char *nearest = NULL;
+    for (const struct field *field = form->fields; field->name; field++)
+        spelling_consider(name, field->name, &nearest);
     if (nearest)
         complaints_add(form->complaints, name, "is not a field of this job; did you mean %s?",
-                       nearest->name);
+                       nearest);
     else
         complaints_add(form->complaints, name, "is not a field of this job");
 }
@@ -342,10 +319,15 @@ static void set_bool_json(struct form *form, const struct field *field,
 static void set_choice_json(struct form *form, const struct field *field,
                             const struct json_value *value) {
     char text[128];
-    if (value->type == JSON_STRING && string_take(value, text, sizeof text))
+    if (value->type == JSON_STRING && string_take(value, text, sizeof text)) {
         store_choice(form, field, text);
-    else
-        expect_choice(form, field);
+    } else if (value->type == JSON_NUMBER && value->size < sizeof text) { /* "bits": 16 */
+        memcpy(text, value->text, value->size);
+        text[value->size] = '\0';
+        store_choice(form, field, text);
+    } else {
+        expect_choice(form, field, "");
+    }
 }
 
 static void (*const json_setters[])(struct form *, const struct field *,

@@ -81,7 +81,8 @@ struct form {
     struct complaints *complaints;
 };
 
-/** Zeroes nothing; writes every default into `params`. The table is ended by a row with name NULL. */
+/** Writes every default into `params`, whose bytes the caller has zeroed before (members without a
+    field stay as they are). The table is ended by a row with name NULL. */
 void form_init(struct form *form, const struct field *fields, void *params,
                struct complaints *complaints);
 
