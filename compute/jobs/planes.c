@@ -67,8 +67,9 @@ enum kiln_status planes_decode(struct task *task, enum sample sample, double off
     planes->data = result_scratch(task, planes->bytes, 1);
     if (!planes->data)
         return result_no_memory(task);
-    return image_read(task->data + input->offset, input->size, &input->image, sample, offset, scale,
-                      planes->data, task->detail, sizeof task->detail);
+    return result_error(task,
+                        image_read(task->data + input->offset, input->size, &input->image, sample,
+                                   offset, scale, planes->data, task->detail, sizeof task->detail));
 }
 
 uint64_t planes_bound(const struct planes *planes, enum format format, uint32_t depth,
