@@ -9,10 +9,10 @@
  * Storage at `offset` in the parameter struct, by type:
  *   FIELD_BOOL   bool
  *   FIELD_INT    int64_t
- *   FIELD_REAL   double (a decimal string is allowed in JSON too); an optional real that is absent is NaN
- *   FIELD_ENUM   int32_t, the index into `choices`
- *   FIELD_ARRAY  struct array_ref (numbers that lie in the job's input block); absent: count 0
- *   FIELD_BLOB   nothing is stored: the member is a base64 text that becomes the job's input
+ *   FIELD_REAL   double (a decimal string is allowed in JSON too); an optional real that is absent
+ * is NaN FIELD_ENUM   int32_t, the index into `choices` FIELD_ARRAY  struct array_ref (numbers that
+ * lie in the job's input block); absent: count 0 FIELD_BLOB   nothing is stored: the member is a
+ * base64 text that becomes the job's input
  *
  * Threads: tables are constant; a form belongs to one thread at a time.
  */
@@ -27,15 +27,17 @@
 
 enum field_type { FIELD_BOOL, FIELD_INT, FIELD_REAL, FIELD_ENUM, FIELD_ARRAY, FIELD_BLOB };
 
-/** Numbers in a job's input block: `count` doubles (8-byte aligned) at `offset` bytes from its start. */
+/** Numbers in a job's input block: `count` doubles (8-byte aligned) at `offset` bytes from its
+ * start. */
 struct array_ref {
     uint64_t offset;
     uint64_t count;
 };
 
 enum field_flags {
-    FIELD_OPTIONAL = 1,    /* may be absent without a default (REAL: NaN, INT: FIELD_ABSENT, ARRAY: count 0) */
-    FIELD_ABOVE_MIN = 2,   /* `min` itself is out of range */
+    FIELD_OPTIONAL =
+        1, /* may be absent without a default (REAL: NaN, INT: FIELD_ABSENT, ARRAY: count 0) */
+    FIELD_ABOVE_MIN = 2, /* `min` itself is out of range */
 };
 
 #define FIELD_ABSENT INT64_MIN
@@ -44,8 +46,9 @@ struct field {
     const char *name;
     enum field_type type;
     int flags;
-    size_t offset;              /* of the member in the parameter struct */
-    double min, max;            /* INT and REAL: inclusive unless FIELD_ABOVE_MIN. ARRAY: range of the count */
+    size_t offset;   /* of the member in the parameter struct */
+    double min, max; /* INT and REAL: inclusive unless FIELD_ABOVE_MIN. ARRAY: range of the count.
+                        An infinite side has no limit; neither has min == max (unset) */
     const char *preset;         /* default as a client would write it; NULL: none */
     const char *const *choices; /* ENUM: NULL-terminated names */
     const char *unit;           /* "pixels", "cycles per unit of time", or "" */
@@ -80,7 +83,8 @@ struct form {
     struct complaints *complaints;
 };
 
-/** Zeroes nothing; writes every default into `params`. The table is ended by a row with name NULL. */
+/** Writes every default into `params`, whose bytes the caller has zeroed before (members without a
+    field stay as they are). The table is ended by a row with name NULL. */
 void form_init(struct form *form, const struct field *fields, void *params,
                struct complaints *complaints);
 
@@ -92,7 +96,8 @@ const struct field *form_find(const struct form *form, const char *name);
 void form_set_text(struct form *form, const char *name, const char *text);
 
 /** Sets a scalar from a JSON value. null means "not given". ARRAY and BLOB are the caller's: false
-    is returned for them (and nothing is done) so that it can store the data and call form_set_array. */
+    is returned for them (and nothing is done) so that it can store the data and call
+   form_set_array. */
 bool form_set_json(struct form *form, const char *name, const struct json_value *value);
 
 /** Records an array that the caller has stored; checks the count against the field's range. */
@@ -106,14 +111,19 @@ bool form_has(const struct form *form, const char *name);
 /** Complains of every field that is neither given, optional nor preset. */
 void form_finish(struct form *form);
 
-/** Canonical parameters: "name=value&name=value", table order, defaults included, arrays and blobs
-    left out, numbers shortest round trip. Two requests with equal text and equal input are equal. */
+/** Canonical parameters: "name=value&name=value", table order, defaults included, arrays, blobs and
+    absent optional fields left out, numbers shortest round trip, never a character that a query
+    would have to escape. Two requests with equal text and equal input are equal. */
 void fields_print_query(const struct field *fields, const void *params, struct text *out);
 
 /** The same as members of a JSON object, without braces. */
 void fields_print_json(const struct field *fields, const void *params, struct text *out);
 
-/** The table as a JSON array of {name,type,unit,minimum,maximum,default,choices,required,help}. */
+/** The table as a JSON array of {name,type,unit,minimum,maximum,default,choices,required,help}, in
+    the words of JSON Schema: type is boolean, integer, number, string (with `choices` for ENUM,
+    with `encoding` "base64" for BLOB) or array; a range that excludes its minimum has
+    `exclusiveMinimum`, an array has `minItems` and `maxItems`. Members that say nothing (no unit,
+    no limit, no default) are left out. */
 void fields_describe(const struct field *fields, struct text *out);
 
 #endif

@@ -1,0 +1,191 @@
+/*
+ * laplacian.c: the five-point Laplacian of an image, each channel by itself, zero outside.
+ *
+ * Integer images are computed and answered in int32, exactly; floating ones in double. As NPY the
+ * result is value / scale + offset too, which leaves the integers with the defaults 1 and 0; other
+ * values make it float64. As PNG or PGM it is rounded to 16 bit, around 32768 unless told
+ * otherwise, so that /v1/jacobi with the same offset and scale reads it back.
+ *
+ * Threads: check and plan in the front, run on a worker's slot thread.
+ */
+#include "compute/jobs/planes.h"
+
+#include "kernels/laplacian.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define EXACT_MAX ((1 << 28) - 1) /* four neighbours and four times the middle fit in int32 */
+#define MIDDLE    32768.0         /* default offset of 16-bit pictures */
+
+struct laplacian_params {
+    double offset, scale;
+};
+
+#define AT(member) offsetof(struct laplacian_params, member)
+
+static const struct field fields[] = {
+    {.name = "offset",
+     .type = FIELD_REAL,
+     .flags = FIELD_OPTIONAL,
+     .offset = AT(offset),
+     .unit = "grey levels",
+     .help = "Added to the result: value / scale + offset. 32768 for PNG and PGM, 0 for NPY unless "
+             "given."},
+    {.name = "scale",
+     .type = FIELD_REAL,
+     .offset = AT(scale),
+     .preset = "1",
+     .unit = "",
+     .help = "The Laplacian is divided by this; not 0."},
+    {.name = "image",
+     .type = FIELD_BLOB,
+     .flags = FIELD_OPTIONAL,
+     .unit = "",
+     .help = "The image as base64 text (PNG, PGM, PPM, PAM or NPY), instead of a body of its own."},
+    {.name = NULL},
+};
+
+static const enum format formats[] = {FORMAT_NPY, FORMAT_PNG, FORMAT_PGM, FORMAT_NONE};
+
+static bool floating(const struct input *input) {
+    return input->image.depth == 0;
+}
+
+static enum sample result_sample(const struct laplacian_params *params, const struct input *input) {
+    bool plain = params->scale == 1 && params->offset == 0;
+    return floating(input) || !plain ? SAMPLE_DOUBLE : SAMPLE_INT32;
+}
+
+static void check(void *raw, const struct input *input, const uint8_t *data, enum format format,
+                  const struct limits *limits, struct complaints *complaints) {
+    struct laplacian_params *params = raw;
+    (void)data;
+    planes_check(input, limits, complaints);
+    if (params->scale == 0)
+        complaints_add(complaints, "scale", "must not be 0");
+    if (isnan(params->offset))
+        params->offset = format == FORMAT_NPY ? 0 : MIDDLE;
+}
+
+static enum kiln_status plan(const void *raw, const struct input *input, enum format format,
+                             struct plan *plan) {
+    const struct laplacian_params *params = raw;
+    struct planes planes;
+    if (!planes_shape(input, SAMPLE_DOUBLE, &planes))
+        return KILN_JOB_TOO_LARGE;
+    size_t element = result_sample(params, input) == SAMPLE_INT32 ? 4 : 8;
+    plan->result_bytes = planes_bound(&planes, format, 16, element);
+    plan->cost = (double)planes.count;
+    return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
+}
+
+/* The kernel's sums must not overflow: wide integers are looked through first. */
+static enum kiln_status exact_check(struct task *task, const struct planes *planes) {
+    if (planes->sample != SAMPLE_INT32 || task->input->image.depth <= 16)
+        return KILN_OK;
+    const int32_t *values = planes->data;
+    for (uint64_t i = 0; i < planes->count; i++) {
+        if (values[i] < -EXACT_MAX || values[i] > EXACT_MAX) {
+            snprintf(task->detail, sizeof task->detail,
+                     "integer samples must lie from %d to %d; send larger ones as float64",
+                     -EXACT_MAX, EXACT_MAX);
+            return KILN_MALFORMED;
+        }
+    }
+    return KILN_OK;
+}
+
+/* Uploads x, runs the kernel and downloads its result into `b->data`. */
+static enum kiln_status compute(struct task *task, const struct planes *x, const struct planes *b) {
+    const struct backend *backend = task->backend;
+    struct stream *stream = task->stream;
+    struct laplacian_args args = {
+        .width = (int32_t)x->width,
+        .height = (int32_t)x->height,
+        .planes = (int32_t)x->channels,
+        .real = x->sample == SAMPLE_DOUBLE,
+    };
+    enum kiln_status status = backend->phase(stream, PHASE_UPLOAD);
+    if (status != KILN_OK)
+        return status;
+    args.x = backend->upload(stream, x->data, x->bytes);
+    if (!args.x)
+        return KILN_NO_MEMORY;
+    if ((status = backend->phase(stream, PHASE_KERNEL)) != KILN_OK)
+        return status;
+    args.b = backend->result(stream, b->data, b->bytes);
+    if (!args.b)
+        return KILN_NO_MEMORY;
+    if ((status = backend->launch(stream, KERNEL_LAPLACIAN, &args)) != KILN_OK ||
+        (status = backend->phase(stream, PHASE_DOWNLOAD)) != KILN_OK ||
+        (status = backend->download(stream, b->data, args.b, b->bytes)) != KILN_OK ||
+        (status = backend->wait(stream)) != KILN_OK)
+        return status;
+    return backend->phase(stream, PHASE_ENCODE);
+}
+
+/* NPY with an offset or a scale: value / scale + offset in double. Integers widen into new memory.
+ */
+static enum kiln_status rescale(struct task *task, const struct laplacian_params *params,
+                                struct planes *b) {
+    struct planes wide = *b;
+    if (b->sample == SAMPLE_INT32) {
+        wide.sample = SAMPLE_DOUBLE;
+        wide.bytes = b->count * sizeof(double);
+        enum kiln_status status = planes_place(task, &wide);
+        if (status != KILN_OK)
+            return status;
+    }
+    double *out = wide.data;
+    for (uint64_t i = 0; i < b->count; i++) {
+        double value = b->sample == SAMPLE_INT32 ? ((const int32_t *)b->data)[i]
+                                                 : ((const double *)b->data)[i];
+        out[i] = value / params->scale + params->offset;
+    }
+    *b = wide;
+    return KILN_OK;
+}
+
+static enum kiln_status run(struct task *task) {
+    const struct laplacian_params *params = task->params;
+    enum sample sample = floating(task->input) ? SAMPLE_DOUBLE : SAMPLE_INT32;
+    const struct quantization rule = {16, params->offset, params->scale};
+    bool array = task->format == FORMAT_NPY;
+    bool widen = array && result_sample(params, task->input) != sample;
+    struct planes x, b;
+    enum kiln_status status = planes_decode(task, sample, 0, 1, &x);
+    if (status != KILN_OK || (status = exact_check(task, &x)) != KILN_OK)
+        return status;
+    b = x;
+    if (widen)
+        b.data = result_scratch(task, b.bytes, 1);
+    else if ((status = planes_place(task, &b)) != KILN_OK)
+        return status;
+    if (!b.data)
+        return result_no_memory(task);
+    if ((status = compute(task, &x, &b)) != KILN_OK)
+        return result_error(task, status);
+    if (array && (params->scale != 1 || params->offset != 0) &&
+        (status = rescale(task, params, &b)) != KILN_OK)
+        return status;
+    return planes_encode(task, fields, &b, &rule);
+}
+
+const struct job_type laplacian_job = {
+    .name = "laplacian",
+    .title = "The Laplacian of an image, the input that /v1/jacobi turns back into the image",
+    .input = INPUT_IMAGE,
+    .get = false,
+    .fields = fields,
+    .params_size = sizeof(struct laplacian_params),
+    .formats = formats,
+    .accepts = planes_accepts,
+    .version = 1,
+    .check = check,
+    .plan = plan,
+    .run = run,
+    .canary_query = "scale=1",
+    .canary_format = FORMAT_NPY,
+    .canary_input = planes_canary,
+};

@@ -1,0 +1,45 @@
+/*
+ * result.h: what the kinds of jobs share when they write their results.
+ *
+ * Threads: a worker's slot thread. Ownership: everything written goes to the task's result block.
+ * Errors: a function that fails leaves one sentence in task->detail.
+ */
+#ifndef KILN_COMPUTE_JOBS_RESULT_H
+#define KILN_COMPUTE_JOBS_RESULT_H
+
+#include "compute/job.h"
+
+/** Room for a JSON result without arrays. */
+#define RESULT_JSON_MAX 16384
+
+/** Puts the stream's error text, or a sentence of our own, into task->detail where that is empty;
+    returns `status`. */
+enum kiln_status result_error(struct task *task, enum kiln_status status);
+
+/** The same for an address that upload, reserve, host or result did not give. */
+enum kiln_status result_no_memory(struct task *task);
+
+/** Pinned host scratch for an array; NULL where memory ran out or the size overflows. */
+void *result_scratch(struct task *task, uint64_t count, size_t element);
+
+/** Starts a JSON result in the result block: {"job":…,"device":…,"parameters":{…}. */
+void result_json_open(struct task *task, const struct field *fields, struct text *text);
+
+/** Ends the stream's last phase, so that its times are known, and writes `"timing":{…}` in
+    milliseconds; total runs from submission to now. The worker's own finish adds nothing then. */
+void result_timing(struct task *task, struct text *text);
+
+/** Writes `,"timing":{…}}` and records the size. KILN_INTERNAL if the text did not fit. */
+enum kiln_status result_json_close(struct task *task, struct text *text);
+
+/** Writes a NumPy header into the result block and returns the address of the data behind it
+    (64-byte aligned, `bytes` of room), or NULL where they do not fit. Sets task->size. With
+    FORMAT_RAW there is no header. */
+void *result_array(struct task *task, const char *dtype, const uint64_t *shape, uint32_t dimensions,
+                   uint64_t bytes);
+
+/** Encodes a picture as the task's format, PNG or PGM; a PNG carries the canonical parameters. */
+enum kiln_status result_picture(struct task *task, const struct field *fields,
+                                const struct picture *picture);
+
+#endif
