@@ -36,7 +36,7 @@ struct lombscargle_params {
 /** One local maximum. */
 struct peak {
     double frequency, power; /* of the parabola's vertex */
-    uint64_t index;          /* of the nearest frequency asked for, in the given order */
+    uint64_t index;          /* of the highest point, in the order asked for */
 };
 
 /** One periodogram on its way through run. Arrays are host scratch of the stream unless told. */

@@ -39,7 +39,7 @@ static bool count_check(const char *field, const struct array_ref *array,
         complaints_add(complaints, field,
                        "has %" PRIu64 " samples; this daemon allows %" PRIu64 " (--max-samples)",
                        array->count, limits->max_samples);
-    else if (array->count != params->t.count)
+    else if (params->t.count && array->count != params->t.count)
         complaints_add(complaints, field, "has %" PRIu64 " values, but t has %" PRIu64,
                        array->count, params->t.count);
     else if (array->count < LOMBSCARGLE_SAMPLES_MIN)

@@ -136,6 +136,19 @@ static enum kiln_status npy_write(struct task *task, const struct periodogram *p
 static const char *const y_titles[] = {"Power (standard)", "Power (model)", "Power (log)",
                                        "Power (psd)"};
 
+static void titles_print(const struct periodogram *p, char *title, size_t title_size, char *label,
+                         size_t label_size) {
+    double best = best_frequency(p);
+    if (isnan(best))
+        snprintf(title, title_size, "No period, %" PRIu64 " samples", p->n);
+    else if (best == 0)
+        snprintf(title, title_size, "Best frequency 0, %" PRIu64 " samples", p->n);
+    else
+        snprintf(title, title_size, "Best period %.6g (frequency %.6g), %" PRIu64 " samples",
+                 1 / best, best, p->n);
+    snprintf(label, label_size, best > 0 ? "period %.6g" : "no period", 1 / best);
+}
+
 static enum kiln_status png_draw(struct task *task, const struct periodogram *p) {
     const struct lombscargle_params *params = p->params;
     uint32_t width = (uint32_t)params->plot_width, height = (uint32_t)params->plot_height;
@@ -143,13 +156,7 @@ static enum kiln_status png_draw(struct task *task, const struct periodogram *p)
     if (!memory)
         return result_no_memory(task);
     char title[PLOT_TEXT_MAX], label[64];
-    double best = best_frequency(p);
-    if (p->peak_count == 0)
-        snprintf(title, sizeof title, "No period, %" PRIu64 " samples", p->n);
-    else
-        snprintf(title, sizeof title, "Best period %.6g (frequency %.6g), %" PRIu64 " samples",
-                 1 / best, best, p->n);
-    snprintf(label, sizeof label, "period %.6g", 1 / best);
+    titles_print(p, title, sizeof title, label, sizeof label);
     const struct plot plot = {
         .width = width,
         .height = height,
@@ -162,7 +169,7 @@ static enum kiln_status png_draw(struct task *task, const struct periodogram *p)
         .x = p->ascending_x,
         .y = p->ascending_power,
         .count = p->nf,
-        .mark_x = best,
+        .mark_x = best_frequency(p),
         .mark_y = p->peak_count ? p->peaks[0].power : NAN,
         .mark_label = label,
     };
