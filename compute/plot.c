@@ -102,7 +102,7 @@ static void horizontal_axis(struct plot_axis *axis, const struct ranges *ranges,
 }
 
 static void frame_choose(const struct plot *plot, struct layout *layout, struct plot_frame *frame) {
-    double em = layout->em = fmax(9, fmin(26, fmin(plot->height / 38.0, plot->width / 64.0)));
+    double em = layout->em = fmax(9, fmin(plot->height / 38.0, plot->width / 64.0));
     layout->font = (struct font){.size = em, .weight = REGULAR};
     layout->strong = (struct font){.size = em * 1.25, .weight = BOLD};
     struct ranges ranges = plot_ranges(plot);
