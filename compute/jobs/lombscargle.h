@@ -1,0 +1,105 @@
+/*
+ * lombscargle.h: what the files of the periodogram job share.
+ *
+ * Frequencies are cycles per unit of time, the times' unit is the client's. After `check` the grid
+ * is f0, df, nf, or the array `frequency`; all other ways to ask for frequencies are resolved to
+ * these, so that equal grids have equal canonical parameters.
+ */
+#ifndef KILN_COMPUTE_JOBS_LOMBSCARGLE_H
+#define KILN_COMPUTE_JOBS_LOMBSCARGLE_H
+
+#include "compute/job.h"
+#include "kernels/lombscargle.h"
+
+#define LOMBSCARGLE_SAMPLES_MIN 3
+#define LOMBSCARGLE_PEAKS_MAX   1000
+#define LOMBSCARGLE_DENSITY     5.0 /* default of samples_per_peak and nyquist_factor, as astropy's */
+
+enum lombscargle_method { METHOD_AUTO, METHOD_DIRECT, METHOD_NUFFT };
+enum lombscargle_precision { PRECISION_FP64, PRECISION_FP32 };
+enum lombscargle_alarm { ALARM_NONE, ALARM_NAIVE, ALARM_DAVIES, ALARM_BALUEV, ALARM_BOOTSTRAP };
+enum lombscargle_fields { FIELDS_ALL, FIELDS_PEAKS };
+
+struct lombscargle_params {
+    struct array_ref t, y, dy, frequency;
+    double minimum_frequency, maximum_frequency; /* NaN: automatic, or resolved */
+    double samples_per_peak, nyquist_factor;     /* NaN: resolved */
+    double f0, df;
+    int64_t nf;
+    int64_t nterms, peaks;
+    int64_t plot_width, plot_height; /* pixels */
+    int32_t normalization;           /* enum lombscargle_normalization */
+    int32_t method, precision, false_alarm, fields;
+    bool fit_mean, center_data;
+};
+
+/** One local maximum. */
+struct peak {
+    double frequency, power; /* of the parabola's vertex */
+    uint64_t index;          /* of the highest point, in the order asked for */
+};
+
+/** One periodogram on its way through run. Arrays are host scratch of the stream unless told. */
+struct periodogram {
+    const struct lombscargle_params *params;
+    uint64_t n, nf;
+    double *t, *y, *w;       /* n: less the midpoint; scaled and centred; weights of sum 1 */
+    const double *frequency; /* nf, in the input block, or NULL for the grid */
+    double *power;           /* nf, in the order asked for; in the result block for NPY */
+    double baseline;         /* max t - min t */
+    double spread;           /* weighted variance of t */
+    double y_mean, yy;       /* of y as it lies here */
+    double psd_factor;       /* standard power to astropy's psd */
+    const char *note;        /* why there is no power, or NULL */
+
+    /* The same by ascending frequency, for peaks and plot. */
+    const double *ascending_x; /* NULL for the grid */
+    const double *ascending_power;
+    const uint64_t *order; /* place in the given order; NULL: they agree */
+
+    struct peak *peaks; /* by falling power; one even where none was asked for */
+    uint64_t peak_count;
+};
+
+extern const struct field lombscargle_fields[];
+
+/** Doubles of an array in the input block; NULL for none or where it does not lie in the block. */
+const double *lombscargle_array(const struct input *input, const uint8_t *data,
+                                const struct array_ref *array);
+
+/** What a pass over the times gives the grid; n 0 where they are unusable. */
+struct lombscargle_times {
+    uint64_t n;
+    double baseline;
+};
+
+/** Resolves the three ways to ask for frequencies. Complains of contradictions, empty ranges and
+    grids above `limits`. `list` is the explicit array or NULL. */
+void lombscargle_grid_resolve(struct lombscargle_params *params,
+                              const struct lombscargle_times *times, const double *list,
+                              const struct limits *limits, struct complaints *complaints);
+
+/** Frequency number i in the order asked for. */
+double lombscargle_frequency(const struct periodogram *periodogram, uint64_t i);
+
+void lombscargle_check(void *params, const struct input *input, const uint8_t *data,
+                       enum format format, const struct limits *limits,
+                       struct complaints *complaints);
+enum kiln_status lombscargle_plan(const void *params, const struct input *input, enum format format,
+                                  struct plan *plan);
+enum kiln_status lombscargle_run(struct task *task);
+
+/** Fills the ascending view and the strongest peaks. KILN_NO_MEMORY. */
+enum kiln_status lombscargle_peaks_find(struct task *task, struct periodogram *periodogram);
+
+/** The analytic false-alarm probability of a peak's power, as astropy 5 computes it; NaN where the
+    method is none or the formula is undefined. */
+double lombscargle_alarm(const struct periodogram *periodogram, double power);
+
+/** Upper bound of an encoded result, 0 on overflow. */
+uint64_t lombscargle_result_bound(const struct lombscargle_params *params, uint64_t nf,
+                                  enum format format);
+/** Encodes into the task's result block and sets its size. */
+enum kiln_status lombscargle_result_write(struct task *task, const struct periodogram *periodogram);
+
+#endif

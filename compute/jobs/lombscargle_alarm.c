@@ -1,0 +1,76 @@
+/*
+ * lombscargle_alarm.c: how likely noise alone would show such a peak.
+ *
+ * Baluev 2008 (MNRAS 385, 1279), table 1 and eq. 5 and 6, for a model of three parameters against
+ * a constant, in the arrangement of astropy's _statistics.py so that values can be compared.
+ * Davies' bound is a bound: it exceeds 1 for weak peaks. Runs on a worker's slot thread.
+ */
+#include "compute/jobs/lombscargle.h"
+
+#include <math.h>
+
+#define NULL_PARAMETERS  1.0 /* d_H */
+#define MODEL_PARAMETERS 3.0 /* d_K */
+
+static double log_gamma(double x) {
+    int sign; /* lgamma itself writes a global */
+    return lgamma_r(x, &sign);
+}
+
+static double gamma_factor(double n) {
+    return sqrt(2 / n) * exp(log_gamma(n / 2) - log_gamma((n - 1) / 2));
+}
+
+/* Probability that noise exceeds z at one frequency. */
+static double single(int normalization, double z, double n) {
+    double nk = n - MODEL_PARAMETERS;
+    switch (normalization) {
+    case LOMBSCARGLE_STANDARD:
+        return pow(1 - z, 0.5 * nk);
+    case LOMBSCARGLE_MODEL:
+        return pow(1 + z, -0.5 * nk);
+    case LOMBSCARGLE_LOG:
+        return exp(-0.5 * nk * z);
+    default:
+        return exp(-z);
+    }
+}
+
+/* Expected number of upcrossings of z up to the highest frequency; `w` is that frequency in
+   effective baselines. */
+static double crossings(int normalization, double z, double n, double w) {
+    double nh = n - NULL_PARAMETERS, nk = n - MODEL_PARAMETERS;
+    switch (normalization) {
+    case LOMBSCARGLE_STANDARD:
+        return gamma_factor(nh) * w * pow(1 - z, 0.5 * (nk - 1)) * sqrt(0.5 * nh * z);
+    case LOMBSCARGLE_MODEL:
+        return gamma_factor(nk) * w * pow(1 + z, -0.5 * nk) * sqrt(0.5 * nk * z);
+    case LOMBSCARGLE_LOG:
+        return gamma_factor(nk) * w * exp(-0.5 * z * (nk - 0.5)) * sqrt(nk * sinh(0.5 * z));
+    default:
+        return w * exp(-z) * sqrt(z);
+    }
+}
+
+static double highest_frequency(const struct periodogram *p) {
+    uint64_t last = p->nf - 1;
+    return p->ascending_x ? p->ascending_x[last] : lombscargle_frequency(p, last);
+}
+
+double lombscargle_alarm(const struct periodogram *p, double power) {
+    const struct lombscargle_params *params = p->params;
+    double n = (double)p->n, highest = highest_frequency(p);
+    if (params->false_alarm == ALARM_NONE || isnan(power))
+        return NAN;
+    double z = fmax(power, 0); /* rounding may leave it below */
+    if (params->normalization == LOMBSCARGLE_STANDARD)
+        z = fmin(z, 1);
+    double alone = single(params->normalization, z, n);
+    if (params->false_alarm == ALARM_NAIVE)
+        return -expm1(highest * p->baseline * log1p(-alone));
+    double w = highest * sqrt(4 * 3.14159265358979323846 * p->spread);
+    double tau = crossings(params->normalization, z, n, w);
+    if (params->false_alarm == ALARM_DAVIES)
+        return alone + tau;
+    return -expm1(-tau) + alone * exp(-tau);
+}
