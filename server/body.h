@@ -1,0 +1,67 @@
+/*
+ * body.h: query and body of a request into a job's parameters and input.
+ *
+ * One table says which media types there are and who reads each. Whatever the source, a name and
+ * a text, or a name and a JSON value, end in the job's field table; the fields common to all jobs
+ * (`format`, `device`) are taken out before.
+ *
+ * Threads: one owner (the listener's thread, or a loader's for large bodies).
+ */
+#ifndef KILN_SERVER_BODY_H
+#define KILN_SERVER_BODY_H
+
+#include "compute/codecs/json.h"
+#include "server/exchange.h"
+#include "server/series.h"
+
+#define FORMAT_TEXT_MAX 32
+
+/** A request being read. */
+struct reading {
+    struct exchange *exchange; /* its job, body and complaints are filled */
+    const struct job_type *type;
+    struct form form;
+    struct series series;
+    char format[FORMAT_TEXT_MAX]; /* the member `format`, "" if not given */
+    bool format_seen, device_seen;
+    bool input_seen;
+    bool input_in_body; /* the input lies in the exchange's body block */
+};
+
+/** True if this media type (parameters ignored; NULL for none) can be read for this kind. */
+bool body_media_known(const struct job_type *type, const char *media);
+/** The media types that a kind takes, each once: calls `each` until it has seen all. */
+void body_media_list(const struct job_type *type, void (*each)(const char *media, void *context),
+                     void *context);
+
+/** Fills the exchange's job from captures, query and body; complaints are collected. KILN_OK even
+    with complaints; anything else is noted as the exchange's fault (400, 415, 503 …). The body
+    block is given back, or has moved to the job. `format` receives the member `format` or "". */
+enum kiln_status body_read(struct exchange *exchange, char format[FORMAT_TEXT_MAX]);
+
+/* For the readers (body.c, body_json.c, body_input.c) */
+
+/** Sets a field from text; `size` bytes followed by a NUL. */
+enum kiln_status reading_set_text(struct reading *reading, const char *name, char *text,
+                                  size_t size);
+/** Complaint for a name that the address itself fixes; true if it is one. */
+bool reading_reserved(struct reading *reading, const char *name);
+/** Sets `format` or `device`; false if `name` is neither. `text` NULL: not a text. */
+bool reading_set_common(struct reading *reading, const char *name, const char *text);
+/** Reads a JSON object's members. */
+enum kiln_status reading_json(struct reading *reading, const char *text, size_t size);
+/** Takes `size` bytes of the body as the input; FORMAT_NONE: recognise them. */
+enum kiln_status reading_input(struct reading *reading, char *bytes, size_t size,
+                               enum format format);
+/** Takes a base64 text as the input, into a block of its own. */
+enum kiln_status reading_base64(struct reading *reading, const char *name, const char *text,
+                                size_t size);
+/** Notes how an array was read. */
+enum kiln_status reading_array(struct reading *reading, const char *name, enum kiln_status status,
+                               struct array_ref array, const char *why);
+/** Most numbers that any array may have on this daemon. */
+uint64_t reading_numbers_max(const struct reading *reading);
+/** Name of the kind's BLOB field, or "body". */
+const char *reading_blob(const struct reading *reading);
+
+#endif

@@ -1,0 +1,284 @@
+/*
+ * clients.c: records of connections, the reaper, lingering closes.
+ *
+ * One thread waits in poll() on a wake-up descriptor and on the lingering sockets, at most a second
+ * at a time, and walks the records once a second. A record is removed under the lock before its
+ * descriptor is closed, so whatever the reaper sees in the list is open.
+ */
+#include "server/clients.h"
+
+#include "compute/log.h"
+#include "compute/timing.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define LINGERS_MAX     256
+#define LINGER_NS       UINT64_C(5000000000)
+#define LINGER_QUIET_NS UINT64_C(1000000000)
+#define SECOND_NS       UINT64_C(1000000000)
+
+struct client {
+    struct client *next, *previous;
+    int fd;
+    _Atomic int phase;
+    _Atomic uint64_t since_ns; /* when the phase began */
+    _Atomic bool linger;
+    uint64_t window_ns, window_bytes; /* reaper's: start of the window it measures */
+};
+
+struct leaving {
+    int fd;
+    uint64_t until_ns, quiet_ns;
+};
+
+struct clients {
+    pthread_mutex_t lock;
+    struct client *first;
+    uint64_t open, cut;
+    struct leaving lingers[LINGERS_MAX];
+    size_t linger_count;
+    uint64_t timeout_ns;
+    int wake;
+    bool stop;
+    pthread_t thread;
+};
+
+/* Bytes that the peer has sent us and has acknowledged, as the kernel counts them. */
+static uint64_t bytes_moved(int fd) {
+    struct tcp_info info;
+    socklen_t size = sizeof info;
+    memset(&info, 0, sizeof info);
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
+        return 0;
+    }
+    return info.tcpi_bytes_received + info.tcpi_bytes_acked;
+}
+
+/* True if the connection has crawled for a whole timeout. In the waiting phase the library ends
+   silence; what is left is a request line that comes byte by byte. */
+static bool client_crawls(struct client *client, uint64_t now, uint64_t timeout_ns) {
+    uint64_t since = atomic_load(&client->since_ns);
+    int phase = atomic_load(&client->phase);
+    if (phase == CLIENT_WORKING || since > now) {
+        return false;
+    }
+    if (phase == CLIENT_WAITING) {
+        return now - since > timeout_ns + SECOND_NS;
+    }
+    if (client->window_ns < since) {
+        client->window_ns = now;
+        client->window_bytes = bytes_moved(client->fd);
+    }
+    if (now - client->window_ns < timeout_ns) {
+        return false;
+    }
+    uint64_t bytes = bytes_moved(client->fd);
+    uint64_t least = (now - client->window_ns) / SECOND_NS * CLIENT_RATE;
+    bool crawls = bytes - client->window_bytes < least;
+    client->window_ns = now;
+    client->window_bytes = bytes;
+    return crawls;
+}
+
+static void crawlers_cut(struct clients *clients, uint64_t now) {
+    for (struct client *client = clients->first; client != NULL; client = client->next) {
+        if (client_crawls(client, now, clients->timeout_ns)) {
+            log_debug("connection %d is too slow: cut", client->fd);
+            shutdown(client->fd, SHUT_RDWR);
+            atomic_store(&client->since_ns, now);
+            clients->cut++;
+        }
+    }
+}
+
+/* Throws away what has arrived; false once the socket is to be closed. */
+static bool linger_drain(struct leaving *linger, uint64_t now) {
+    char sink[65536];
+    for (int i = 0; i < 16; i++) {
+        ssize_t got = recv(linger->fd, sink, sizeof sink, MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) {
+            return false;
+        }
+        if (got < 0) {
+            break;
+        }
+        linger->quiet_ns = now + LINGER_QUIET_NS;
+    }
+    return now < linger->until_ns && now < linger->quiet_ns;
+}
+
+static void lingers_drain(struct clients *clients, uint64_t now) {
+    for (size_t i = 0; i < clients->linger_count;) {
+        if (linger_drain(&clients->lingers[i], now)) {
+            i++;
+            continue;
+        }
+        close(clients->lingers[i].fd);
+        clients->lingers[i] = clients->lingers[--clients->linger_count];
+    }
+}
+
+static void *reaper_run(void *argument) {
+    struct clients *clients = argument;
+    uint64_t looked = clock_ns();
+    pthread_mutex_lock(&clients->lock);
+    while (!clients->stop) {
+        struct pollfd polled[LINGERS_MAX + 1] = {{.fd = clients->wake, .events = POLLIN}};
+        nfds_t count = 1;
+        for (size_t i = 0; i < clients->linger_count; i++) {
+            polled[count++] = (struct pollfd){.fd = clients->lingers[i].fd, .events = POLLIN};
+        }
+        pthread_mutex_unlock(&clients->lock);
+        poll(polled, count, count > 1 ? 250 : 1000);
+        uint64_t ignored;
+        if (polled[0].revents != 0 && read(clients->wake, &ignored, sizeof ignored) < 0) {
+            log_debug("reaper: %s", strerror(errno));
+        }
+        pthread_mutex_lock(&clients->lock);
+        uint64_t now = clock_ns();
+        lingers_drain(clients, now);
+        if (now - looked >= SECOND_NS) {
+            crawlers_cut(clients, now);
+            looked = now;
+        }
+    }
+    pthread_mutex_unlock(&clients->lock);
+    return NULL;
+}
+
+enum kiln_status clients_create(double idle_timeout_s, struct clients **out) {
+    struct clients *clients = calloc(1, sizeof *clients);
+    if (clients == NULL) {
+        return KILN_NO_MEMORY;
+    }
+    clients->timeout_ns = (uint64_t)(idle_timeout_s * 1e9);
+    clients->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    pthread_mutex_init(&clients->lock, NULL);
+    if (clients->wake < 0 || pthread_create(&clients->thread, NULL, reaper_run, clients) != 0) {
+        if (clients->wake >= 0) {
+            close(clients->wake);
+        }
+        pthread_mutex_destroy(&clients->lock);
+        free(clients);
+        return KILN_NO_MEMORY;
+    }
+    *out = clients;
+    return KILN_OK;
+}
+
+static void reaper_wake(struct clients *clients) {
+    const uint64_t one = 1;
+    if (write(clients->wake, &one, sizeof one) < 0) {
+        log_debug("reaper: %s", strerror(errno));
+    }
+}
+
+void clients_destroy(struct clients *clients) {
+    if (clients == NULL) {
+        return;
+    }
+    pthread_mutex_lock(&clients->lock);
+    clients->stop = true;
+    pthread_mutex_unlock(&clients->lock);
+    reaper_wake(clients);
+    pthread_join(clients->thread, NULL);
+    for (size_t i = 0; i < clients->linger_count; i++) {
+        close(clients->lingers[i].fd);
+    }
+    close(clients->wake);
+    pthread_mutex_destroy(&clients->lock);
+    free(clients);
+}
+
+struct client *client_opened(struct clients *clients, int fd) {
+    struct client *client = calloc(1, sizeof *client);
+    if (client == NULL) {
+        return NULL;
+    }
+    client->fd = fd;
+    client_phase_set(client, CLIENT_WAITING);
+    pthread_mutex_lock(&clients->lock);
+    client->next = clients->first;
+    if (clients->first != NULL) {
+        clients->first->previous = client;
+    }
+    clients->first = client;
+    clients->open++;
+    pthread_mutex_unlock(&clients->lock);
+    return client;
+}
+
+/* The answer has been written; half-close so that the client sees its end, and keep reading. */
+static void linger_start(struct clients *clients, int fd) {
+    if (clients->linger_count == LINGERS_MAX) {
+        return;
+    }
+    int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (copy < 0) {
+        return;
+    }
+    uint64_t now = clock_ns();
+    shutdown(copy, SHUT_WR);
+    clients->lingers[clients->linger_count++] = (struct leaving){
+        .fd = copy, .until_ns = now + LINGER_NS, .quiet_ns = now + LINGER_QUIET_NS};
+}
+
+void client_closed(struct clients *clients, struct client *client) {
+    if (client == NULL) {
+        return;
+    }
+    bool lingers = atomic_load(&client->linger);
+    pthread_mutex_lock(&clients->lock);
+    if (client->previous != NULL) {
+        client->previous->next = client->next;
+    } else {
+        clients->first = client->next;
+    }
+    if (client->next != NULL) {
+        client->next->previous = client->previous;
+    }
+    clients->open--;
+    if (lingers) {
+        linger_start(clients, client->fd);
+    }
+    pthread_mutex_unlock(&clients->lock);
+    if (lingers) {
+        reaper_wake(clients);
+    }
+    free(client);
+}
+
+void client_phase_set(struct client *client, enum client_phase phase) {
+    if (client != NULL) {
+        atomic_store_explicit(&client->since_ns, clock_ns(), memory_order_relaxed);
+        atomic_store_explicit(&client->phase, (int)phase, memory_order_relaxed);
+    }
+}
+
+void client_linger(struct client *client) {
+    if (client != NULL) {
+        atomic_store(&client->linger, true);
+    }
+}
+
+int client_fd(const struct client *client) {
+    return client != NULL ? client->fd : -1;
+}
+
+void clients_count(struct clients *clients, uint64_t *open, uint64_t *cut) {
+    pthread_mutex_lock(&clients->lock);
+    *open = clients->open;
+    *cut = clients->cut;
+    pthread_mutex_unlock(&clients->lock);
+}

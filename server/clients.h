@@ -1,0 +1,51 @@
+/*
+ * clients.h: the open connections, and the thread that cuts those that crawl.
+ *
+ * The library's timeout only counts silence: a client that sends or takes one byte now and then
+ * would hold its place for ever. Every connection has a record here with its phase; once a second
+ * the reaper looks at how many bytes the kernel has moved for it and shuts down the ones that move
+ * fewer than CLIENT_RATE a second over a whole idle-timeout.
+ *
+ * It also lingers: a connection that is closed before its request was read whole (413, 400 …)
+ * would be reset by the kernel, and the client might never see the answer. A duplicate of the
+ * descriptor keeps such a socket open for a moment while what still arrives is thrown away.
+ *
+ * Threads: any. Ownership: records belong to this module between opened and closed.
+ */
+#ifndef KILN_SERVER_CLIENTS_H
+#define KILN_SERVER_CLIENTS_H
+
+#include "compute/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CLIENT_RATE 512 /* bytes a second */
+
+enum client_phase {
+    CLIENT_WAITING, /* for a request line */
+    CLIENT_READING, /* headers and body */
+    CLIENT_WORKING, /* the daemon's turn: never cut */
+    CLIENT_SENDING  /* the answer is on its way */
+};
+
+struct client;
+struct clients;
+
+/** Starts the reaper's thread. */
+enum kiln_status clients_create(double idle_timeout_s, struct clients **clients);
+/** Ends the thread and closes what lingers. Every record must be closed. NULL is allowed. */
+void clients_destroy(struct clients *clients);
+
+/** NULL if memory ran out; the other calls take NULL. */
+struct client *client_opened(struct clients *clients, int fd);
+/** Before the library closes the descriptor. */
+void client_closed(struct clients *clients, struct client *client);
+void client_phase_set(struct client *client, enum client_phase phase);
+/** Asks for lingering when the connection closes. */
+void client_linger(struct client *client);
+int client_fd(const struct client *client);
+/** Connections open now, and cut so far. */
+void clients_count(struct clients *clients, uint64_t *open, uint64_t *cut);
+
+#endif

@@ -1,0 +1,250 @@
+/*
+ * exchange.c: a request's life on the listener's thread.
+ */
+#include "server/exchange.h"
+
+#include "server/jobs.h"
+#include "server/metrics.h"
+#include "server/problem.h"
+#include "server/reply.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#define BODY_FIRST (UINT64_C(64) << 10) /* first block of a body of unknown length */
+
+struct exchange *exchange_create(struct service *service, struct client *client,
+                                 struct MHD_Connection *connection, const char *target) {
+    size_t size = strlen(target) + 1;
+    struct exchange *exchange = malloc(sizeof *exchange + 2 * size);
+    if (exchange == NULL) {
+        return NULL;
+    }
+    /* the complaints' rows need no zeroing */
+    memset(exchange, 0, offsetof(struct exchange, complaints));
+    exchange->complaints.count = 0;
+    memset(exchange->etag, 0, sizeof *exchange - offsetof(struct exchange, etag));
+    exchange->service = service;
+    exchange->client = client;
+    exchange->connection = connection;
+    exchange->started_ns = clock_ns();
+    exchange->target = memcpy(exchange->text, target, size);
+    memcpy(exchange->text + size, target, size);
+    atomic_fetch_add(&service->active, 1);
+    client_phase_set(client, CLIENT_READING);
+    return exchange;
+}
+
+void exchange_destroy(struct exchange *exchange) {
+    if (exchange == NULL) {
+        return;
+    }
+    arena_give(exchange->service->arena, &exchange->body);
+    arena_give(exchange->service->arena, &exchange->job.body);
+    arena_give(exchange->service->arena, &exchange->job.result);
+    client_phase_set(exchange->client, CLIENT_WAITING);
+    atomic_fetch_sub(&exchange->service->active, 1);
+    free(exchange);
+}
+
+enum kiln_status exchange_fault(struct exchange *exchange, enum kiln_status status,
+                                const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(exchange->detail, sizeof exchange->detail, format, arguments);
+    va_end(arguments);
+    exchange->fault = status;
+    exchange->outcome = OUTCOME_FAULT;
+    return status;
+}
+
+/* Guard and target: everything that is wrong with the headers whatever the address. */
+static enum kiln_status headers_check(struct exchange *exchange, const char *version) {
+    char why[192];
+    enum kiln_status status =
+        guard_check(exchange->connection, version, &exchange->framing, why, sizeof why);
+    size_t size = strlen(exchange->target);
+    if (status != KILN_OK) {
+        exchange->close = true;
+        return exchange_fault(exchange, status, "%s", why);
+    }
+    /* what is answered before the body has been read ends the connection */
+    exchange->close = framing_has_body(&exchange->framing);
+    if (size > URL_TARGET_MAX) {
+        return exchange_fault(exchange, KILN_URI_TOO_LONG,
+                              "The request target has %zu bytes; at most %d are read. Send "
+                              "parameters as a JSON body instead.",
+                              size, URL_TARGET_MAX);
+    }
+    status = url_parse(exchange->text + size + 1, &exchange->url, why, sizeof why);
+    if (status != KILN_OK) {
+        return exchange_fault(exchange, status, "%s", why);
+    }
+    if (router_match(&exchange->url, &exchange->match) != KILN_OK && !exchange->url.all) {
+        return exchange_fault(exchange, KILN_NOT_FOUND,
+                              "There is no %.200s here. \"/\" lists what there is.",
+                              exchange->target);
+    }
+    return KILN_OK;
+}
+
+/* Whether the route takes this method and a body like the one announced. */
+static enum kiln_status request_check(struct exchange *exchange, const char *method) {
+    const struct route *route = exchange->match.route;
+    unsigned takes = route->methods | (route->methods & METHOD_GET ? METHOD_HEAD : 0);
+    bool body = framing_has_body(&exchange->framing);
+    uint64_t limit = exchange->service->limits.max_body;
+    if ((takes & exchange->method) == 0) {
+        return exchange_fault(exchange, KILN_METHOD, "%s does not take %.20s.", route->pattern,
+                              method);
+    }
+    if (body && exchange->method != METHOD_POST) {
+        return exchange_fault(exchange, KILN_MALFORMED, "A %s request has no body here.",
+                              method_name(exchange->method));
+    }
+    if (exchange->framing.sized && exchange->framing.length > limit) {
+        return exchange_fault(exchange, KILN_TOO_LARGE,
+                              "The body has %llu bytes; at most %llu are taken (--max-body).",
+                              (unsigned long long)exchange->framing.length,
+                              (unsigned long long)limit);
+    }
+    return body ? jobs_media_check(exchange) : KILN_OK;
+}
+
+/* One byte more than the body, so that text in it can be ended by a NUL in place. */
+static enum kiln_status body_take(struct exchange *exchange, uint64_t size) {
+    enum kiln_status status = arena_take(exchange->service->arena, size + 1, &exchange->body);
+    if (status == KILN_JOB_TOO_LARGE) {
+        return exchange_fault(exchange, KILN_TOO_LARGE,
+                              "A body of %llu bytes does not fit into the arena (--arena).",
+                              (unsigned long long)size);
+    }
+    if (status != KILN_OK) {
+        return exchange_fault(exchange, status, "There is no room for this body now.");
+    }
+    return KILN_OK;
+}
+
+static enum MHD_Result options_reply(struct exchange *exchange) {
+    char allow[64] = "GET, HEAD, POST, OPTIONS";
+    if (!exchange->url.all) {
+        route_allow(exchange->match.route, allow, sizeof allow);
+    }
+    struct MHD_Response *response = reply_constant("", 0);
+    reply_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
+    return reply_send(exchange, MHD_HTTP_NO_CONTENT, NULL, response);
+}
+
+enum MHD_Result exchange_begin(struct exchange *exchange, const char *method, const char *version) {
+    exchange->stage = STAGE_BODY;
+    exchange->method = method_by_name(method);
+    exchange->match.route = NULL;
+    if (headers_check(exchange, version) != KILN_OK) {
+        return problem_send(exchange);
+    }
+    if (exchange->method == METHOD_OPTIONS) {
+        return options_reply(exchange);
+    }
+    if (request_check(exchange, method) != KILN_OK ||
+        (exchange->framing.sized && exchange->framing.length > 0 &&
+         body_take(exchange, exchange->framing.length) != KILN_OK)) {
+        return problem_send(exchange);
+    }
+    exchange->close = false;
+    return MHD_YES;
+}
+
+/* Makes room for `size` bytes in a body of unknown length. */
+static enum kiln_status body_grow(struct exchange *exchange, uint64_t size) {
+    struct arena *arena = exchange->service->arena;
+    struct block old = exchange->body;
+    if (size < old.size) {
+        return KILN_OK;
+    }
+    uint64_t wanted = old.size * 2 > BODY_FIRST ? old.size * 2 : BODY_FIRST;
+    uint64_t most = exchange->service->limits.max_body;
+    wanted = wanted > size ? wanted : size;
+    exchange->body = (struct block){0, 0};
+    enum kiln_status status = body_take(exchange, wanted < most ? wanted : most);
+    if (status == KILN_OK && old.size > 0) {
+        memcpy(arena_at(arena, exchange->body.offset), arena_at(arena, old.offset),
+               (size_t)exchange->body_size);
+    }
+    arena_give(arena, &old);
+    return status;
+}
+
+enum MHD_Result exchange_feed(struct exchange *exchange, const char *bytes, size_t *size) {
+    uint64_t limit = exchange->service->limits.max_body;
+    uint64_t after = exchange->body_size + *size;
+    if (exchange->outcome != OUTCOME_FAULT && after > limit) {
+        exchange_fault(exchange, KILN_TOO_LARGE, "The body has more than %llu bytes (--max-body).",
+                       (unsigned long long)limit);
+    }
+    if (exchange->outcome != OUTCOME_FAULT && body_grow(exchange, after) == KILN_OK) {
+        memcpy((char *)arena_at(exchange->service->arena, exchange->body.offset) +
+                   exchange->body_size,
+               bytes, *size);
+        exchange->body_size = after;
+        *size = 0;
+        return MHD_YES;
+    }
+    /* The library takes no answer in the middle of a body: throw the rest away, within bounds. */
+    arena_give(exchange->service->arena, &exchange->body);
+    exchange->discarded += *size;
+    *size = 0;
+    return exchange->discarded > limit ? MHD_NO : MHD_YES;
+}
+
+enum MHD_Result exchange_continue(struct exchange *exchange) {
+    if (exchange->stage == STAGE_ANSWERED) {
+        return MHD_NO;
+    }
+    client_phase_set(exchange->client, CLIENT_WORKING);
+    if (exchange->stage == STAGE_BODY && exchange->outcome == OUTCOME_FAULT) {
+        return problem_send(exchange);
+    }
+    return exchange->match.route->handle(exchange);
+}
+
+void exchange_suspend(struct exchange *exchange) {
+    exchange->stage = STAGE_AWAY;
+    MHD_suspend_connection(exchange->connection);
+}
+
+void exchange_resume(struct exchange *exchange) {
+    MHD_resume_connection(exchange->connection);
+}
+
+const char *exchange_header(const struct exchange *exchange, const char *name) {
+    return MHD_lookup_connection_value(exchange->connection, MHD_HEADER_KIND, name);
+}
+
+struct join {
+    const char *name;
+    struct text text;
+    bool any;
+};
+
+static enum MHD_Result value_join(void *context, enum MHD_ValueKind kind, const char *name,
+                                  const char *value) {
+    struct join *join = context;
+    (void)kind;
+    if (strcasecmp(name, join->name) == 0 && value != NULL) {
+        text_string(&join->text, join->any ? "," : "");
+        text_string(&join->text, value);
+        join->any = true;
+    }
+    return MHD_YES;
+}
+
+bool exchange_header_join(const struct exchange *exchange, const char *name, char *out,
+                          size_t size) {
+    struct join join = {.name = name};
+    text_init(&join.text, out, size);
+    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, value_join, &join);
+    return join.any;
+}

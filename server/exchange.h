@@ -1,0 +1,90 @@
+/*
+ * exchange.h: one request from its first line to the last byte of its answer.
+ *
+ * Stages: HEAD (headers are being read) → BODY (filling the arena block) → the handler answers, or
+ * puts the connection aside (AWAY) while a loader thread or the dispatcher owns the exchange; it
+ * comes BACK on the listener's thread, which answers. Whoever calls exchange_resume must not touch
+ * the exchange afterwards.
+ *
+ * Ownership: made when the request line arrives, destroyed when the library reports completion. Its
+ * blocks go back to the arena at the latest then; a result's block belongs to the response.
+ * Threads: one at a time, as above.
+ */
+#ifndef KILN_SERVER_EXCHANGE_H
+#define KILN_SERVER_EXCHANGE_H
+
+#include "compute/job.h"
+#include "server/clients.h"
+#include "server/guard.h"
+#include "server/router.h"
+#include "server/service.h"
+#include "server/url.h"
+
+#include <microhttpd.h>
+
+#define EXCHANGE_DETAIL_MAX 512
+#define EXCHANGE_ETAG_MAX   48
+
+enum stage { STAGE_HEAD, STAGE_BODY, STAGE_AWAY, STAGE_ANSWERED };
+
+/** How preparing a job ended. */
+enum outcome { OUTCOME_NONE, OUTCOME_JOB, OUTCOME_UNCHANGED, OUTCOME_FAULT };
+
+struct exchange {
+    struct service *service;
+    struct MHD_Connection *connection;
+    struct client *client;
+    uint64_t started_ns;
+    char *target; /* as sent */
+    struct url url;
+    enum method method;
+    struct match match;
+    enum stage stage;
+    bool close; /* the connection ends with this answer */
+    int http;   /* status code of the answer; 0 while there is none */
+
+    struct framing framing;
+    struct block body;
+    uint64_t body_size, discarded; /* bytes kept, bytes thrown away past the limit */
+
+    enum outcome outcome;
+    enum kiln_status fault;
+    char detail[EXCHANGE_DETAIL_MAX];
+    struct complaints complaints;
+    char etag[EXCHANGE_ETAG_MAX]; /* "" for none */
+    bool negotiated;              /* the format came from Accept */
+    struct job job;
+
+    struct exchange *next; /* the loader's */
+    char text[];           /* target, and a copy that the url points into */
+};
+
+/** NULL if memory ran out. `target` is copied. */
+struct exchange *exchange_create(struct service *service, struct client *client,
+                                 struct MHD_Connection *connection, const char *target);
+/** Gives back what is left of its blocks. NULL is allowed. */
+void exchange_destroy(struct exchange *exchange);
+
+/** First call: the headers are there. Answers at once where something is wrong with them. */
+enum MHD_Result exchange_begin(struct exchange *exchange, const char *method, const char *version);
+/** A piece of the body; `size` receives what was left over (0). */
+enum MHD_Result exchange_feed(struct exchange *exchange, const char *bytes, size_t *size);
+/** The body is complete, or the exchange came back. */
+enum MHD_Result exchange_continue(struct exchange *exchange);
+
+/** Puts the connection aside. Only within service_enter … service_leave. */
+void exchange_suspend(struct exchange *exchange);
+/** Hands the exchange back to the listener. Any thread. */
+void exchange_resume(struct exchange *exchange);
+
+/** Notes what is wrong, to be answered as a problem (printf format). Returns `status`. */
+enum kiln_status exchange_fault(struct exchange *exchange, enum kiln_status status,
+                                const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** Value of a request header or NULL. */
+const char *exchange_header(const struct exchange *exchange, const char *name);
+/** All values of a list header joined by commas; false if there is none. Cut where `size` ends. */
+bool exchange_header_join(const struct exchange *exchange, const char *name, char *out,
+                          size_t size);
+
+#endif

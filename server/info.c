@@ -1,0 +1,317 @@
+/*
+ * info.c: JSON and Prometheus text about the daemon.
+ */
+#include "server/info.h"
+
+#include "server/body.h"
+#include "server/metrics.h"
+#include "server/problem.h"
+#include "server/reply.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define JSON_MEDIA    "application/json"
+#define METRICS_MEDIA "text/plain; version=0.0.4; charset=utf-8"
+#define YAML_MEDIA    "application/yaml"
+
+extern const char openapi_yaml[], openapi_yaml_end[]; /* embed.S */
+
+static void member_print(struct text *text, const char *name, const char *value) {
+    text_format(text, "\"%s\":", name);
+    text_json_string(text, value, strlen(value));
+}
+
+static double uptime(const struct exchange *exchange) {
+    return (double)(clock_ns() - exchange->service->started_ns) / 1e9;
+}
+
+static void health_print(struct exchange *exchange, struct text *text) {
+    text_string(text, "{\"status\":\"ok\",");
+    member_print(text, "version", KILN_VERSION);
+    text_format(text, ",\"uptime_seconds\":%.3f}\n", uptime(exchange));
+}
+
+enum MHD_Result info_health(struct exchange *exchange) {
+    return reply_print(exchange, MHD_HTTP_OK, JSON_MEDIA, health_print);
+}
+
+static void ready_print(struct exchange *exchange, struct text *text) {
+    (void)exchange;
+    text_string(text, "{\"status\":\"ready\"}\n");
+}
+
+enum MHD_Result info_ready(struct exchange *exchange) {
+    char why[256] = "";
+    struct dispatch *dispatch = service_enter(exchange->service);
+    bool ready = dispatch != NULL && dispatch_ready(dispatch, why, sizeof why);
+    if (dispatch != NULL) {
+        service_leave(exchange->service);
+    }
+    if (dispatch == NULL || atomic_load(&exchange->service->draining)) {
+        return problem_reply(exchange, KILN_DRAINING, "The daemon is shutting down.");
+    }
+    if (!ready) {
+        return problem_reply(exchange, KILN_NO_DEVICE, "%s", why);
+    }
+    return reply_print(exchange, MHD_HTTP_OK, JSON_MEDIA, ready_print);
+}
+
+enum MHD_Result info_openapi(struct exchange *exchange) {
+    struct MHD_Response *response =
+        reply_constant(openapi_yaml, (size_t)(openapi_yaml_end - openapi_yaml));
+    reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+    return reply_send(exchange, MHD_HTTP_OK, YAML_MEDIA, response);
+}
+
+/* A text being printed, and whether a comma is due. */
+struct list {
+    struct text *text;
+    bool any;
+};
+
+static void device_print(const struct device_view *view, void *context) {
+    struct list *list = context;
+    struct text *text = list->text;
+    text_string(text, list->any ? ",\n{" : "{");
+    list->any = true;
+    member_print(text, "name", view->name);
+    text_string(text, ",");
+    member_print(text, "state", device_state_name(view->state));
+    if (view->reason[0] != '\0') {
+        text_string(text, ",");
+        member_print(text, "reason", view->reason);
+    }
+    text_format(text, ",\"slots\":%d,\"running\":%d", view->slots, view->running);
+    if (view->pid > 0) {
+        text_format(text, ",\"pid\":%d", view->pid);
+    }
+    text_format(text,
+                ",\"jobs_done\":%" PRIu64 ",\"jobs_failed\":%" PRIu64 ",\"respawns\":%" PRIu64
+                ",\"busy_seconds\":%.6f,\"age_seconds\":%.3f,\"description\":",
+                view->jobs_done, view->jobs_failed, view->respawns, view->busy_s, view->age_s);
+    text_string(text, view->description[0] != '\0' ? view->description : "{}");
+    text_string(text, "}");
+}
+
+static void devices_print(struct exchange *exchange, struct text *text) {
+    struct list list = {text, false};
+    struct dispatch *dispatch = service_enter(exchange->service);
+    text_string(text, "{\"devices\":[");
+    if (dispatch != NULL) {
+        dispatch_devices(dispatch, device_print, &list);
+        service_leave(exchange->service);
+    }
+    text_string(text, "]}\n");
+}
+
+enum MHD_Result info_devices(struct exchange *exchange) {
+    return reply_print(exchange, MHD_HTTP_OK, JSON_MEDIA, devices_print);
+}
+
+static void formats_print(struct text *text, const enum format *formats) {
+    text_string(text, "[");
+    for (const enum format *row = formats; *row != FORMAT_NONE; row++) {
+        text_format(text, "%s{\"name\":\"%s\",\"media\":\"%s\"}", row > formats ? "," : "",
+                    format_row(*row)->name, format_row(*row)->media);
+    }
+    text_string(text, "]");
+}
+
+static void media_print(const char *media, void *context) {
+    struct list *list = context;
+    text_format(list->text, "%s\"%s\"", list->any ? "," : "", media);
+    list->any = true;
+}
+
+static void paths_print(struct text *text, const struct job_path *paths) {
+    text_string(text, ",\"paths\":[");
+    for (const struct job_path *path = paths; path != NULL && path->pattern != NULL; path++) {
+        text_string(text, path > paths ? ",{" : "{");
+        member_print(text, "pattern", path->pattern);
+        if (path->format != FORMAT_NONE) {
+            text_format(text, ",\"format\":\"%s\"", format_row(path->format)->name);
+        }
+        text_string(text, ",\"reserved\":[");
+        for (const char *const *name = path->reserved; name != NULL && *name != NULL; name++) {
+            text_format(text, "%s\"%s\"", name > path->reserved ? "," : "", *name);
+        }
+        text_string(text, "]}");
+    }
+    text_string(text, "]");
+}
+
+static void type_print(struct text *text, const struct job_type *type) {
+    static const char *const inputs[] = {"none", "image", "series"};
+    struct list accepts = {text, false};
+    text_string(text, "{");
+    member_print(text, "name", type->name);
+    text_string(text, ",");
+    member_print(text, "title", type->title);
+    text_format(text, ",\"route\":\"/v1/%s\",\"methods\":[%s\"POST\",\"OPTIONS\"]", type->name,
+                type->get ? "\"GET\",\"HEAD\"," : "");
+    text_format(text, ",\"input\":\"%s\",\"accepts\":[", inputs[type->input]);
+    body_media_list(type, media_print, &accepts);
+    text_string(text, "],\"formats\":");
+    formats_print(text, type->formats);
+    text_string(text, ",\n\"fields\":");
+    fields_describe(type->fields, text);
+    paths_print(text, type->paths);
+    text_string(text, "}");
+}
+
+static void types_print(struct exchange *exchange, struct text *text) {
+    (void)exchange;
+    text_string(text, "{\"jobs\":[");
+    for (size_t i = 0; job_types[i] != NULL; i++) {
+        text_string(text, i > 0 ? ",\n" : "");
+        type_print(text, job_types[i]);
+    }
+    text_string(text,
+                "],\n\"common\":[{\"name\":\"format\",\"type\":\"string\",\"required\":false,"
+                "\"help\":\"Name of the result's format; wins over the Accept header.\"},"
+                "{\"name\":\"device\",\"type\":\"string\",\"required\":false,"
+                "\"help\":\"Device that is to run the job, such as cuda:0; any if not given.\"}]"
+                "}\n");
+}
+
+enum MHD_Result info_types(struct exchange *exchange) {
+    return reply_print(exchange, MHD_HTTP_OK, JSON_MEDIA, types_print);
+}
+
+/* One row of Prometheus text with its header. */
+static void value_print(struct text *text, const char *name, const char *type, const char *help,
+                        double value) {
+    text_format(text, "# HELP %s %s\n# TYPE %s %s\n%s ", name, help, name, type, name);
+    text_double(text, value);
+    text_string(text, "\n");
+}
+
+static uint64_t resident_bytes(void) {
+    unsigned long long total = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file != NULL) {
+        if (fscanf(file, "%llu %llu", &total, &resident) != 2) {
+            resident = 0;
+        }
+        fclose(file);
+    }
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void queue_print(struct text *text, struct dispatch *dispatch) {
+    struct dispatch_stats stats;
+    dispatch_stats(dispatch, &stats);
+    const struct {
+        const char *name, *type, *help;
+        uint64_t value;
+    } rows[] = {
+        {"kiln_queue_jobs", "gauge", "Jobs that wait.", stats.queued},
+        {"kiln_queue_peak_jobs", "gauge", "Most jobs that ever waited.", stats.queue_peak},
+        {"kiln_running_jobs", "gauge", "Jobs on devices.", stats.running},
+        {"kiln_jobs_submitted_total", "counter", "Jobs taken.", stats.submitted},
+        {"kiln_jobs_completed_total", "counter", "Jobs done.", stats.completed},
+        {"kiln_jobs_failed_total", "counter", "Jobs that failed.", stats.failed},
+        {"kiln_jobs_cancelled_total", "counter", "Jobs whose client left.", stats.cancelled},
+        {"kiln_jobs_retried_total", "counter", "Jobs run again after a worker died.",
+         stats.retried},
+        {"kiln_jobs_refused_total", "counter", "Jobs refused by a full queue.", stats.refused},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        value_print(text, rows[i].name, rows[i].type, rows[i].help, (double)rows[i].value);
+    }
+}
+
+static void arena_print(struct text *text, struct arena *arena) {
+    struct arena_stats stats;
+    arena_stats(arena, &stats);
+    value_print(text, "kiln_arena_bytes", "gauge", "Size of the arena.", (double)stats.size);
+    value_print(text, "kiln_arena_used_bytes", "gauge", "Taken now.", (double)stats.used);
+    value_print(text, "kiln_arena_peak_bytes", "gauge", "Most ever taken.", (double)stats.peak);
+    value_print(text, "kiln_arena_blocks", "gauge", "Blocks taken now.", (double)stats.blocks);
+    value_print(text, "kiln_arena_failures_total", "counter", "Blocks refused.",
+                (double)stats.failures);
+}
+
+/* Columns of the per-device metrics. */
+static double device_up(const struct device_view *view) {
+    return view->state == DEVICE_READY;
+}
+static double device_running(const struct device_view *view) {
+    return view->running;
+}
+static double device_done(const struct device_view *view) {
+    return (double)view->jobs_done;
+}
+static double device_failed(const struct device_view *view) {
+    return (double)view->jobs_failed;
+}
+static double device_respawns(const struct device_view *view) {
+    return (double)view->respawns;
+}
+static double device_busy(const struct device_view *view) {
+    return view->busy_s;
+}
+
+struct device_metric {
+    const char *name, *type, *help;
+    double (*value)(const struct device_view *view);
+};
+
+static const struct device_metric device_metrics[] = {
+    {"kiln_device_ready", "gauge", "1 while the device takes jobs.", device_up},
+    {"kiln_device_running_jobs", "gauge", "Jobs on the device.", device_running},
+    {"kiln_device_jobs_done_total", "counter", "Jobs done.", device_done},
+    {"kiln_device_jobs_failed_total", "counter", "Jobs failed.", device_failed},
+    {"kiln_device_respawns_total", "counter", "Workers replaced.", device_respawns},
+    {"kiln_device_busy_seconds_total", "counter", "Time spent on jobs.", device_busy},
+};
+
+struct device_column {
+    struct text *text;
+    const struct device_metric *metric;
+};
+
+static void device_cell_print(const struct device_view *view, void *context) {
+    const struct device_column *column = context;
+    text_format(column->text, "%s{device=\"%s\"} ", column->metric->name, view->name);
+    text_double(column->text, column->metric->value(view));
+    text_string(column->text, "\n");
+}
+
+static void devices_measure(struct text *text, struct dispatch *dispatch) {
+    for (size_t i = 0; i < sizeof device_metrics / sizeof device_metrics[0]; i++) {
+        struct device_column column = {text, &device_metrics[i]};
+        text_format(text, "# HELP %s %s\n# TYPE %s %s\n", column.metric->name, column.metric->help,
+                    column.metric->name, column.metric->type);
+        dispatch_devices(dispatch, device_cell_print, &column);
+    }
+}
+
+static void all_print(struct exchange *exchange, struct text *text) {
+    struct service *service = exchange->service;
+    struct dispatch *dispatch = service_enter(service);
+    uint64_t open, cut;
+    metrics_print(text);
+    if (dispatch != NULL) {
+        queue_print(text, dispatch);
+        devices_measure(text, dispatch);
+        service_leave(service);
+    }
+    arena_print(text, service->arena);
+    clients_count(service->clients, &open, &cut);
+    value_print(text, "kiln_connections", "gauge", "Open connections.", (double)open);
+    value_print(text, "kiln_connections_cut_total", "counter", "Connections cut for crawling.",
+                (double)cut);
+    value_print(text, "kiln_active_requests", "gauge", "Requests being read or answered.",
+                (double)atomic_load(&service->active));
+    value_print(text, "process_resident_memory_bytes", "gauge", "Resident memory of the front.",
+                (double)resident_bytes());
+    value_print(text, "kiln_uptime_seconds", "gauge", "Time since the start.", uptime(exchange));
+}
+
+enum MHD_Result info_metrics(struct exchange *exchange) {
+    return reply_print(exchange, MHD_HTTP_OK, METRICS_MEDIA, all_print);
+}

@@ -1,0 +1,229 @@
+/*
+ * listener.c: configuration of libmicrohttpd, and its call-backs into exchanges.
+ *
+ * The library's own decoding of addresses is switched off (url.c), its messages go to the debug
+ * log, and an exchange begins with the request line, so that time and target are known before the
+ * headers.
+ */
+#include "server/listener.h"
+
+#include "compute/log.h"
+#include "server/exchange.h"
+#include "server/metrics.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+struct listener {
+    struct MHD_Daemon *daemon;
+    int port;
+};
+
+/* "host:port", "[address]:port", ":port"; host "" for all addresses. */
+static bool address_split(const char *text, char *host, size_t host_size, const char **port) {
+    const char *colon = strrchr(text, ':');
+    if (colon == NULL || colon[1] == '\0') {
+        return false;
+    }
+    bool bracketed = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
+    size_t size = (size_t)(colon - text) - (bracketed ? 2 : 0);
+    if (size >= host_size) {
+        return false;
+    }
+    memcpy(host, text + (bracketed ? 1 : 0), size);
+    host[size] = '\0';
+    *port = colon + 1;
+    return true;
+}
+
+static int socket_open(const struct addrinfo *address) {
+    const int yes = 1;
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0) {
+        return -1;
+    }
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
+        int saved = errno;
+        close(fd);
+        errno = saved;
+        return -1;
+    }
+    return fd;
+}
+
+static int socket_listen(const char *text, char *why, size_t why_size) {
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
+                                   .ai_socktype = SOCK_STREAM,
+                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    struct addrinfo *addresses = NULL;
+    char host[OPTION_TEXT_MAX];
+    const char *port;
+    if (!address_split(text, host, sizeof host, &port)) {
+        snprintf(why, why_size, "--listen %.100s: expected ADDRESS:PORT", text);
+        return -1;
+    }
+    int error = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &addresses);
+    if (error != 0) {
+        snprintf(why, why_size, "--listen %.100s: %s", text, gai_strerror(error));
+        return -1;
+    }
+    int fd = -1;
+    for (const struct addrinfo *row = addresses; row != NULL && fd < 0; row = row->ai_next) {
+        fd = socket_open(row);
+    }
+    if (fd < 0) {
+        snprintf(why, why_size, "--listen %.100s: %s", text, strerror(errno));
+    }
+    freeaddrinfo(addresses);
+    return fd;
+}
+
+static int socket_port(int fd) {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address;
+    socklen_t size = sizeof address;
+    if (getsockname(fd, &address.any, &size) != 0) {
+        return 0;
+    }
+    return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
+}
+
+static struct client *connection_client(struct MHD_Connection *connection) {
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info != NULL ? info->socket_context : NULL;
+}
+
+static void connection_notify(void *context, struct MHD_Connection *connection,
+                              void **socket_context, enum MHD_ConnectionNotificationCode code) {
+    struct service *service = context;
+    if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
+        client_closed(service->clients, *socket_context);
+        *socket_context = NULL;
+        return;
+    }
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    *socket_context = info != NULL ? client_opened(service->clients, info->connect_fd) : NULL;
+}
+
+static void *request_line(void *context, const char *target, struct MHD_Connection *connection) {
+    return exchange_create(context, connection_client(connection), connection, target);
+}
+
+static enum MHD_Result request_handle(void *context, struct MHD_Connection *connection,
+                                      const char *url, const char *method, const char *version,
+                                      const char *data, size_t *size, void **request) {
+    struct exchange *exchange = *request;
+    (void)context;
+    (void)connection;
+    (void)url;
+    if (exchange == NULL) {
+        return MHD_NO;
+    }
+    if (exchange->stage == STAGE_HEAD) {
+        return exchange_begin(exchange, method, version);
+    }
+    return *size > 0 ? exchange_feed(exchange, data, size) : exchange_continue(exchange);
+}
+
+static void request_end(void *context, struct MHD_Connection *connection, void **request,
+                        enum MHD_RequestTerminationCode code) {
+    struct exchange *exchange = *request;
+    (void)context;
+    (void)connection;
+    if (exchange == NULL) {
+        return;
+    }
+    double seconds = (double)(clock_ns() - exchange->started_ns) / 1e9;
+    int http = code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? exchange->http : 0;
+    metrics_request(exchange->match.route, exchange->method, http, seconds);
+    log_debug("%s %.200s %d %.3f ms%s", method_name(exchange->method), exchange->target,
+              exchange->http, seconds * 1e3, http == 0 ? " (cut off)" : "");
+    exchange_destroy(exchange);
+    *request = NULL;
+}
+
+static void library_log(void *context, const char *format, va_list arguments) {
+    char line[512];
+    (void)context;
+    int size = vsnprintf(line, sizeof line, format, arguments);
+    while (size > 0 && size < (int)sizeof line && line[size - 1] == '\n') {
+        line[--size] = '\0';
+    }
+    log_debug("http: %s", line);
+}
+
+static size_t unescape_nothing(void *context, struct MHD_Connection *connection, char *text) {
+    (void)context;
+    (void)connection;
+    return strlen(text);
+}
+
+static struct MHD_Daemon *daemon_start(struct service *service, int fd) {
+    const struct options *options = service->options;
+    unsigned int flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, request_handle, service,
+        /* first, so that it holds for the other options' messages */
+        MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_THREAD_POOL_SIZE, (unsigned int)options->http_threads,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned int)options->connections,
+        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int)options->connections_per_address,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)options->idle_timeout,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_NOTIFY_CONNECTION, connection_notify, service, MHD_OPTION_NOTIFY_COMPLETED,
+        request_end, service, MHD_OPTION_URI_LOG_CALLBACK, request_line, service,
+        MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL, MHD_OPTION_END);
+}
+
+bool listener_create(struct service *service, struct listener **out, char *why, size_t why_size) {
+    int fd = socket_listen(service->options->listen, why, why_size);
+    if (fd < 0) {
+        return false;
+    }
+    struct listener *listener = calloc(1, sizeof *listener);
+    if (listener != NULL) {
+        listener->port = socket_port(fd);
+        listener->daemon = daemon_start(service, fd);
+    }
+    if (listener == NULL || listener->daemon == NULL) {
+        snprintf(why, why_size, "the HTTP library could not start (see the debug log)");
+        free(listener);
+        close(fd);
+        return false;
+    }
+    *out = listener;
+    return true;
+}
+
+int listener_port(const struct listener *listener) {
+    return listener->port;
+}
+
+void listener_quiesce(struct listener *listener) {
+    int fd = MHD_quiesce_daemon(listener->daemon);
+    if (fd >= 0) {
+        close(fd);
+    }
+}
+
+void listener_destroy(struct listener *listener) {
+    if (listener == NULL) {
+        return;
+    }
+    MHD_stop_daemon(listener->daemon);
+    free(listener);
+}

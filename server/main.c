@@ -1,0 +1,139 @@
+/*
+ * main.c: the roles of the one binary.
+ */
+#include "compute/log.h"
+#include "compute/worker.h"
+#include "server/healthcheck.h"
+#include "server/options.h"
+#include "server/serve.h"
+#include "server/service.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXIT_USAGE 2
+
+static void usage_print(FILE *out) {
+    fprintf(out,
+            "kilnd %s: an HTTP compute daemon\n\n"
+            "  kilnd [serve] [options]      serve HTTP\n"
+            "  kilnd probe                  list the devices as JSON\n"
+            "  kilnd healthcheck [options]  ask the daemon at --listen whether it is ready\n"
+            "  kilnd --version | --help\n\n",
+            KILN_VERSION);
+    options_help(out);
+}
+
+/* Reads the options of a role; true if the role is to run, else its exit code is in `code`. */
+static bool options_take(struct options *options, int argc, char **argv, int first, int *code) {
+    char why[OPTION_WHY_MAX];
+    bool help;
+    if (!options_read(options, argc, argv, first, &help, why, sizeof why)) {
+        fprintf(stderr, "kilnd: %s\n", why);
+        *code = EXIT_USAGE;
+        return false;
+    }
+    if (help) {
+        usage_print(stdout);
+        *code = EXIT_SUCCESS;
+    }
+    return !help;
+}
+
+static int role_serve(int argc, char **argv, int first) {
+    struct options options;
+    int code;
+    return options_take(&options, argc, argv, first, &code) ? serve_run(&options) : code;
+}
+
+static int role_healthcheck(int argc, char **argv, int first) {
+    struct options options;
+    int code;
+    return options_take(&options, argc, argv, first, &code) ? healthcheck_run(&options) : code;
+}
+
+static int role_probe(int argc, char **argv, int first) {
+    (void)argc;
+    (void)argv;
+    (void)first;
+    log_init(LOG_LEVEL_WARNING, "probe");
+    return worker_probe();
+}
+
+/* A worker's flags come from the front, never from a person; each is a number. */
+static bool worker_flag(struct worker_options *options, const char *flag, const char *value) {
+    char *end;
+    errno = 0;
+    long long number = strtoll(value, &end, 10);
+    if (errno != 0 || *end != '\0' || end == value || number < 0) {
+        return false;
+    }
+    if (strcmp(flag, "--arena-size") == 0) {
+        options->arena_size = (size_t)number;
+        return true;
+    }
+    const struct {
+        const char *flag;
+        int *place;
+    } rows[] = {
+        {"--job-fd", &options->job_fd},     {"--control-fd", &options->control_fd},
+        {"--arena-fd", &options->arena_fd}, {"--slots", &options->slots},
+        {"--threads", &options->threads},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (strcmp(rows[i].flag, flag) == 0 && number <= INT_MAX) {
+            *rows[i].place = (int)number;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The front ends its workers by closing their sockets. Signals that a terminal or a service
+   manager sends to the whole group must not take them away from jobs that are being drained. */
+static int role_worker(int argc, char **argv, int first) {
+    struct worker_options options = {.job_fd = -1, .control_fd = -1, .arena_fd = -1};
+    bool good = first < argc;
+    if (good) {
+        options.device = argv[first];
+    }
+    for (int i = first + 1; good && i < argc; i += 2) {
+        good = i + 1 < argc && worker_flag(&options, argv[i], argv[i + 1]);
+    }
+    if (!good || options.job_fd < 0 || options.control_fd < 0 || options.arena_fd < 0) {
+        fprintf(stderr, "kilnd worker: started by kilnd only\n");
+        return EXIT_USAGE;
+    }
+    signal(SIGINT, SIG_IGN);
+    signal(SIGTERM, SIG_IGN);
+    signal(SIGPIPE, SIG_IGN);
+    log_init(LOG_LEVEL_INFO, options.device);
+    return worker_run(&options);
+}
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv, int first);
+} roles[] = {
+    {"serve", role_serve},
+    {"worker", role_worker},
+    {"probe", role_probe},
+    {"healthcheck", role_healthcheck},
+};
+
+int main(int argc, char **argv) {
+    for (size_t i = 0; argc > 1 && i < sizeof roles / sizeof roles[0]; i++) {
+        if (strcmp(argv[1], roles[i].name) == 0) {
+            return roles[i].run(argc, argv, 2);
+        }
+    }
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        printf("kilnd %s\n", KILN_VERSION);
+        return EXIT_SUCCESS;
+    }
+    return role_serve(argc, argv, 1);
+}

@@ -1,0 +1,297 @@
+/*
+ * options.c: the option table and its four sources.
+ *
+ * Sources are applied in rising order of precedence, each through the same setter, so that a value
+ * is refused with the same words wherever it came from.
+ */
+#include "server/options.h"
+
+#include "compute/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum option_type { OPTION_TEXT, OPTION_COUNT, OPTION_BYTES, OPTION_SECONDS, OPTION_CHOICE };
+
+struct option_row {
+    const char *name;
+    enum option_type type;
+    size_t offset;
+    double min, max;
+    const char *preset;
+    const char *const *choices; /* CHOICE: NULL-terminated */
+    const char *help;
+};
+
+static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+
+#define AT(member) offsetof(struct options, member)
+
+static const struct option_row rows[] = {
+    {"listen", OPTION_TEXT, AT(listen), 1, 0, "127.0.0.1:8080", NULL,
+     "address and port; port 0 takes a free one and prints it"},
+    {"port-file", OPTION_TEXT, AT(port_file), 0, 0, "", NULL, "file that receives the port"},
+    {"device", OPTION_TEXT, AT(device), 1, 0, "auto", NULL,
+     "auto, cpu, or a list such as cuda:0,cuda:1"},
+    {"slots", OPTION_COUNT, AT(slots), 0, 64, "0", NULL,
+     "jobs that one device runs at a time; 0: what suits it"},
+    {"threads", OPTION_COUNT, AT(threads), 0, 4096, "0", NULL,
+     "threads of the CPU device; 0: one a core"},
+    {"arena", OPTION_BYTES, AT(arena), 1 << 20, 0x1p46, "1G", NULL,
+     "memory shared with the workers, for inputs and results"},
+    {"max-body", OPTION_BYTES, AT(max_body), 1024, 0x1p40, "64M", NULL, "largest request body"},
+    {"max-pixels", OPTION_COUNT, AT(max_pixels), 1, 0x1p40, "67108864", NULL,
+     "most samples of one picture"},
+    {"max-iterations", OPTION_COUNT, AT(max_iterations), 1, 2147483647, "10000000", NULL,
+     "most iterations of one job"},
+    {"max-samples", OPTION_COUNT, AT(max_samples), 3, 0x1p40, "10000000", NULL,
+     "most points of one light curve"},
+    {"max-frequencies", OPTION_COUNT, AT(max_frequencies), 1, 0x1p40, "16777216", NULL,
+     "most points of one periodogram"},
+    {"queue", OPTION_COUNT, AT(queue), 0, 1000000, "256", NULL, "jobs that may wait"},
+    {"deadline", OPTION_SECONDS, AT(deadline), 0.01, 86400, "300", NULL,
+     "longest time from a job's request to its answer"},
+    {"drain-timeout", OPTION_SECONDS, AT(drain_timeout), 0, 86400, "20", NULL,
+     "how long running jobs may go on after SIGTERM"},
+    {"connections", OPTION_COUNT, AT(connections), 2, 1000000, "4096", NULL,
+     "most connections at a time"},
+    {"connections-per-address", OPTION_COUNT, AT(connections_per_address), 0, 1000000, "1024", NULL,
+     "most connections of one client address; 0: no limit"},
+    {"http-threads", OPTION_COUNT, AT(http_threads), 2, 64, "2", NULL, "event loops"},
+    {"idle-timeout", OPTION_SECONDS, AT(idle_timeout), 1, 3600, "30", NULL,
+     "silence, or crawling, after which a connection is cut"},
+    {"state-dir", OPTION_TEXT, AT(state_dir), 0, 0, "", NULL,
+     "directory of the driver's cache of compiled kernels"},
+    {"log-level", OPTION_CHOICE, AT(log_level), 0, 0, "info", levels,
+     "error, warning, info or debug"},
+    {"config", OPTION_TEXT, AT(config), 0, 0, "", NULL, "file of lines `name = value`"},
+};
+
+#define ROWS (sizeof rows / sizeof rows[0])
+
+static const struct option_row *row_find(const char *name, size_t size) {
+    for (size_t i = 0; i < ROWS; i++) {
+        if (strlen(rows[i].name) == size && memcmp(rows[i].name, name, size) == 0) {
+            return &rows[i];
+        }
+    }
+    return NULL;
+}
+
+/* Reads a plain decimal number; with `suffixes` also K, M, G, T (powers of 1024). */
+static bool number_read(const char *text, bool suffixes, double *value) {
+    char *end = NULL;
+    if (!isdigit((unsigned char)text[0])) {
+        return false;
+    }
+    errno = 0;
+    *value = strtod(text, &end);
+    if (errno != 0 || !isfinite(*value)) {
+        return false;
+    }
+    const char *units = "KMGT";
+    const char *unit = *end != '\0' ? strchr(units, toupper((unsigned char)*end)) : NULL;
+    if (suffixes && unit != NULL) {
+        *value *= (double)(UINT64_C(1) << (10 * (unit - units + 1)));
+        end++;
+    }
+    return *end == '\0';
+}
+
+static bool choice_set(const struct option_row *row, int32_t *value, const char *text) {
+    for (int32_t i = 0; row->choices[i] != NULL; i++) {
+        if (strcmp(row->choices[i], text) == 0) {
+            *value = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool number_set(const struct option_row *row, void *place, const char *text) {
+    double value;
+    if (!number_read(text, row->type == OPTION_BYTES, &value) || value < row->min ||
+        value > row->max) {
+        return false;
+    }
+    if (row->type == OPTION_SECONDS) {
+        *(double *)place = value;
+        return true;
+    }
+    if (value != floor(value)) {
+        return false;
+    }
+    *(uint64_t *)place = (uint64_t)value;
+    return true;
+}
+
+static bool text_set(const struct option_row *row, char *place, const char *text) {
+    size_t size = strlen(text);
+    if (size >= OPTION_TEXT_MAX || (double)size < row->min) {
+        return false;
+    }
+    memcpy(place, text, size + 1);
+    return true;
+}
+
+/* Sets one option; `source` is how the user named it, for the message. */
+static bool row_set(struct options *options, const struct option_row *row, const char *text,
+                    const char *source, char *why, size_t why_size) {
+    void *place = (char *)options + row->offset;
+    bool good = row->type == OPTION_TEXT     ? text_set(row, place, text)
+                : row->type == OPTION_CHOICE ? choice_set(row, place, text)
+                                             : number_set(row, place, text);
+    if (!good && (row->type == OPTION_TEXT || row->type == OPTION_CHOICE)) {
+        snprintf(why, why_size, "%s: \"%.60s\" is not possible (%s)", source, text, row->help);
+    } else if (!good) {
+        snprintf(why, why_size, "%s: \"%.60s\" is not a %s from %.15g to %.15g (%s)", source, text,
+                 row->type == OPTION_SECONDS ? "number of seconds" : "number", row->min, row->max,
+                 row->help);
+    }
+    return good;
+}
+
+static bool presets_apply(struct options *options, char *why, size_t why_size) {
+    memset(options, 0, sizeof *options);
+    for (size_t i = 0; i < ROWS; i++) {
+        if (!row_set(options, &rows[i], rows[i].preset, rows[i].name, why, why_size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Cuts blanks off both ends, in place. */
+static char *trimmed(char *text) {
+    while (isspace((unsigned char)*text)) {
+        text++;
+    }
+    size_t size = strlen(text);
+    while (size > 0 && isspace((unsigned char)text[size - 1])) {
+        text[--size] = '\0';
+    }
+    return text;
+}
+
+static bool line_apply(struct options *options, char *line, const char *source, char *why,
+                       size_t why_size) {
+    char *text = trimmed(line);
+    if (*text == '\0' || *text == '#') {
+        return true;
+    }
+    char *equals = strchr(text, '=');
+    if (equals == NULL) {
+        snprintf(why, why_size, "%s: expected `name = value`", source);
+        return false;
+    }
+    *equals = '\0';
+    const char *name = trimmed(text);
+    const struct option_row *row = row_find(name, strlen(name));
+    if (row == NULL) {
+        snprintf(why, why_size, "%s: there is no option \"%.60s\"", source, name);
+        return false;
+    }
+    return row_set(options, row, trimmed(equals + 1), source, why, why_size);
+}
+
+static bool file_apply(struct options *options, const char *path, char *why, size_t why_size) {
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        snprintf(why, why_size, "%.200s: %s", path, strerror(errno));
+        return false;
+    }
+    char line[1024];
+    bool good = true;
+    for (int number = 1; good && fgets(line, sizeof line, file) != NULL; number++) {
+        char source[OPTION_TEXT_MAX + 16];
+        snprintf(source, sizeof source, "%.200s:%d", path, number);
+        good = line_apply(options, line, source, why, why_size);
+    }
+    fclose(file);
+    return good;
+}
+
+static const char *environment_get(const struct option_row *row, char *name, size_t name_size) {
+    size_t size = (size_t)snprintf(name, name_size, "KILN_%s", row->name);
+    for (size_t i = 0; i < size && i < name_size; i++) {
+        name[i] = name[i] == '-' ? '_' : (char)toupper((unsigned char)name[i]);
+    }
+    return getenv(name);
+}
+
+static bool environment_apply(struct options *options, char *why, size_t why_size) {
+    for (size_t i = 0; i < ROWS; i++) {
+        char name[64];
+        const char *value = environment_get(&rows[i], name, sizeof name);
+        if (value != NULL && !row_set(options, &rows[i], value, name, why, why_size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Walks the flags; with `only` NULL sets all of them, else just that row (for --config, which has
+   to be known before the file is read). */
+static bool flags_apply(struct options *options, int argc, char **argv, int first,
+                        const struct option_row *only, bool *help, char *why, size_t why_size) {
+    for (int i = first; i < argc; i++) {
+        const char *flag = argv[i];
+        if (strcmp(flag, "--help") == 0 || strcmp(flag, "-h") == 0) {
+            *help = true;
+            return true;
+        }
+        const char *equals = strchr(flag, '=');
+        size_t size = equals != NULL ? (size_t)(equals - flag) : strlen(flag);
+        const struct option_row *row =
+            size > 2 && memcmp(flag, "--", 2) == 0 ? row_find(flag + 2, size - 2) : NULL;
+        if (row == NULL) {
+            snprintf(why, why_size, "unknown argument \"%.100s\" (see --help)", flag);
+            return false;
+        }
+        if (equals == NULL && i + 1 >= argc) {
+            snprintf(why, why_size, "%.100s needs a value (%s)", flag, row->help);
+            return false;
+        }
+        const char *value = equals != NULL ? equals + 1 : argv[++i];
+        if ((only == NULL || only == row) && !row_set(options, row, value, flag, why, why_size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool options_read(struct options *options, int argc, char **argv, int first, bool *help, char *why,
+                  size_t why_size) {
+    const struct option_row *config = row_find("config", strlen("config"));
+    char name[64];
+    *help = false;
+    if (!presets_apply(options, why, why_size)) {
+        return false;
+    }
+    const char *value = environment_get(config, name, sizeof name);
+    if (value != NULL && !row_set(options, config, value, name, why, why_size)) {
+        return false;
+    }
+    if (!flags_apply(options, argc, argv, first, config, help, why, why_size) || *help) {
+        return *help;
+    }
+    char path[OPTION_TEXT_MAX];
+    memcpy(path, options->config, sizeof path);
+    return (path[0] == '\0' || file_apply(options, path, why, why_size)) &&
+           environment_apply(options, why, why_size) &&
+           flags_apply(options, argc, argv, first, NULL, help, why, why_size);
+}
+
+void options_help(FILE *out) {
+    fprintf(out, "Options (flag, KILN_… environment variable, line of the configuration file):\n");
+    for (size_t i = 0; i < ROWS; i++) {
+        char flag[64];
+        snprintf(flag, sizeof flag, "--%s %s", rows[i].name,
+                 rows[i].preset[0] != '\0' ? rows[i].preset : "…");
+        /* "…" is three bytes of one column */
+        fprintf(out, "  %-*s  %s\n", rows[i].preset[0] != '\0' ? 34 : 36, flag, rows[i].help);
+    }
+}

@@ -1,0 +1,92 @@
+/*
+ * problem.c: problem documents: type, title, status, detail, errors.
+ */
+#include "server/problem.h"
+
+#include "server/reply.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Seconds after which asking again makes sense; statuses that are not listed have none. */
+static const struct {
+    enum kiln_status status;
+    int seconds;
+} retries[] = {
+    {KILN_BUSY, 1},
+    {KILN_NO_DEVICE, 1},
+    {KILN_NO_MEMORY, 1},
+    {KILN_DRAINING, 5},
+};
+
+static void member_print(struct text *text, const char *name, const char *value) {
+    text_format(text, ",\"%s\":", name);
+    text_json_string(text, value, strlen(value));
+}
+
+static void errors_print(struct text *text, const struct complaints *complaints) {
+    size_t kept = complaints->count < COMPLAINTS_MAX ? complaints->count : COMPLAINTS_MAX;
+    text_string(text, ",\"errors\":[");
+    for (size_t i = 0; i < kept; i++) {
+        const struct complaint *row = &complaints->rows[i];
+        text_string(text, i > 0 ? ",{\"field\":" : "{\"field\":");
+        text_json_string(text, row->field, strlen(row->field));
+        member_print(text, "reason", row->reason);
+        text_string(text, "}");
+    }
+    text_string(text, "]");
+    if (complaints->count > kept) {
+        text_format(text, ",\"more_errors\":%zu", complaints->count - kept);
+    }
+}
+
+static void problem_print(struct exchange *exchange, struct text *text) {
+    const struct status_row *row = status_row(exchange->fault);
+    text_format(text, "{\"type\":\"/problems/%s\"", row->slug);
+    member_print(text, "title", row->title);
+    text_format(text, ",\"status\":%d", row->http);
+    if (exchange->detail[0] != '\0') {
+        member_print(text, "detail", exchange->detail);
+    }
+    if (exchange->complaints.count > 0) {
+        errors_print(text, &exchange->complaints);
+    }
+    if (exchange->job.id != 0) {
+        text_format(text, ",\"job\":%llu", (unsigned long long)exchange->job.id);
+    }
+    text_string(text, "}\n");
+}
+
+enum MHD_Result problem_send(struct exchange *exchange) {
+    char bytes[65536]; /* more than 32 complaints with every byte escaped */
+    struct text text;
+    text_init(&text, bytes, sizeof bytes);
+    problem_print(exchange, &text);
+    struct MHD_Response *response = reply_copy(bytes, text.size);
+    reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    for (size_t i = 0; i < sizeof retries / sizeof retries[0]; i++) {
+        if (retries[i].status == exchange->fault) {
+            reply_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "%d", retries[i].seconds);
+        }
+    }
+    if (exchange->fault == KILN_METHOD) {
+        char allow[64];
+        route_allow(exchange->match.route, allow, sizeof allow);
+        reply_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
+    }
+    if (exchange->fault == KILN_NOT_ACCEPTABLE) {
+        reply_header(response, MHD_HTTP_HEADER_VARY, "Accept");
+    }
+    return reply_send(exchange, status_row(exchange->fault)->http, PROBLEM_MEDIA, response);
+}
+
+enum MHD_Result problem_reply(struct exchange *exchange, enum kiln_status status,
+                              const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(exchange->detail, sizeof exchange->detail, format, arguments);
+    va_end(arguments);
+    exchange->fault = status;
+    return problem_send(exchange);
+}

@@ -1,0 +1,115 @@
+/*
+ * reply.c: making and sending answers.
+ */
+#include "server/reply.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PRINT_MAX (16u << 20)
+
+/* Keeps a block until the library has sent it. */
+struct lease {
+    struct arena *arena;
+    struct block block;
+};
+
+static void lease_end(void *context) {
+    struct lease *lease = context;
+    arena_give(lease->arena, &lease->block);
+    free(lease);
+}
+
+/* The library takes non-const pointers for buffers it only reads. */
+static void *unconst(const void *bytes) {
+    return (void *)(uintptr_t)bytes;
+}
+
+struct MHD_Response *reply_constant(const void *bytes, size_t size) {
+    return MHD_create_response_from_buffer(size, unconst(bytes), MHD_RESPMEM_PERSISTENT);
+}
+
+struct MHD_Response *reply_copy(const void *bytes, size_t size) {
+    return MHD_create_response_from_buffer(size, unconst(bytes), MHD_RESPMEM_MUST_COPY);
+}
+
+struct MHD_Response *reply_owned(char *bytes, size_t size) {
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(size, bytes, MHD_RESPMEM_MUST_FREE);
+    if (response == NULL) {
+        free(bytes);
+    }
+    return response;
+}
+
+struct MHD_Response *reply_block(struct arena *arena, struct block *block, uint64_t size) {
+    struct lease *lease = malloc(sizeof *lease);
+    if (lease == NULL) {
+        arena_give(arena, block);
+        return NULL;
+    }
+    arena_trim(arena, block, size);
+    *lease = (struct lease){arena, *block};
+    *block = (struct block){0, 0};
+    struct MHD_Response *response = MHD_create_response_from_buffer_with_free_callback_cls(
+        (size_t)size, arena_at(arena, lease->block.offset), lease_end, lease);
+    if (response == NULL) {
+        lease_end(lease);
+    }
+    return response;
+}
+
+void reply_header(struct MHD_Response *response, const char *name, const char *format, ...) {
+    char value[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
+    if (response != NULL) {
+        MHD_add_response_header(response, name, value);
+    }
+}
+
+enum MHD_Result reply_send(struct exchange *exchange, int http, const char *media,
+                           struct MHD_Response *response) {
+    exchange->stage = STAGE_ANSWERED;
+    if (response == NULL) {
+        return MHD_NO;
+    }
+    if (media != NULL) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, media);
+        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    }
+    if (exchange->close || atomic_load(&exchange->service->draining)) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    }
+    if (exchange->close) {
+        client_linger(exchange->client);
+    }
+    exchange->http = http;
+    client_phase_set(exchange->client, CLIENT_SENDING);
+    enum MHD_Result result = MHD_queue_response(exchange->connection, (unsigned int)http, response);
+    MHD_destroy_response(response);
+    return result;
+}
+
+enum MHD_Result reply_print(struct exchange *exchange, int http, const char *media,
+                            void (*print)(struct exchange *exchange, struct text *text)) {
+    for (size_t capacity = 16384; capacity <= PRINT_MAX; capacity *= 4) {
+        struct text text;
+        char *bytes = malloc(capacity);
+        if (bytes == NULL) {
+            break;
+        }
+        text_init(&text, bytes, capacity);
+        print(exchange, &text);
+        if (!text.full) {
+            struct MHD_Response *response = reply_owned(bytes, text.size);
+            reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+            return reply_send(exchange, http, media, response);
+        }
+        free(bytes);
+    }
+    return reply_send(exchange, http, media, NULL);
+}

@@ -1,0 +1,59 @@
+/*
+ * router.h: from a path to what answers it.
+ *
+ * Addresses of jobs come from the job registry, all others from one constant table. A route is
+ * also a row of the request metrics.
+ *
+ * Threads: the table is built by router_init before serving and constant afterwards.
+ */
+#ifndef KILN_SERVER_ROUTER_H
+#define KILN_SERVER_ROUTER_H
+
+#include "compute/job.h"
+#include "server/url.h"
+
+#include <microhttpd.h>
+
+#define ROUTES_MAX   64
+#define CAPTURES_MAX 8
+
+struct exchange;
+
+enum method {
+    METHOD_GET = 1,
+    METHOD_HEAD = 2,
+    METHOD_POST = 4,
+    METHOD_OPTIONS = 8,
+    METHOD_OTHER = 16
+};
+#define METHODS_COUNT 5
+
+/** "GET" …; "other" for METHOD_OTHER. */
+const char *method_name(enum method method);
+enum method method_by_name(const char *name);
+
+struct route {
+    const char *pattern; /* "/problems/{slug}" */
+    unsigned methods;    /* GET or POST or both; HEAD and OPTIONS follow from them */
+    enum MHD_Result (*handle)(struct exchange *exchange);
+    const struct job_type *type; /* jobs only */
+    const struct job_path *path; /* jobs at an address of their own */
+};
+
+/** Where a request goes. `captures` are the {…} segments, decoded, NULL-terminated. */
+struct match {
+    const struct route *route; /* never NULL: routes_unmatched otherwise */
+    const char *captures[CAPTURES_MAX + 1];
+};
+
+void router_init(void);
+/** KILN_OK, or KILN_NOT_FOUND with route = the row for unmatched requests. */
+enum kiln_status router_match(const struct url *url, struct match *match);
+/** "GET, HEAD, OPTIONS" */
+void route_allow(const struct route *route, char *out, size_t size);
+
+/** Row `index`, or NULL past the last; the last row is the one of unmatched requests. */
+const struct route *route_at(size_t index);
+size_t route_index(const struct route *route);
+
+#endif

@@ -1,0 +1,131 @@
+/*
+ * series.c: light curves from text and arrays to doubles in the arena.
+ */
+#include "server/series.h"
+
+#include "compute/codecs/csv.h"
+#include "compute/codecs/json.h"
+#include "compute/codecs/npy.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static enum kiln_status too_many(uint64_t count, uint64_t most, char *why, size_t why_size) {
+    snprintf(why, why_size, "has %llu numbers; at most %llu are taken", (unsigned long long)count,
+             (unsigned long long)most);
+    return KILN_INVALID;
+}
+
+enum kiln_status series_reserve(struct series *series, uint64_t count, struct array_ref *array,
+                                double **place) {
+    if (count > (UINT64_MAX >> 8) / sizeof(double)) {
+        return KILN_JOB_TOO_LARGE;
+    }
+    uint64_t needed = series->used + count * sizeof(double);
+    if (needed > series->block.size || series->block.size == 0) {
+        struct block larger;
+        enum kiln_status status = arena_take(series->arena, needed, &larger);
+        if (status != KILN_OK) {
+            return status;
+        }
+        if (series->used > 0) {
+            memcpy(arena_at(series->arena, larger.offset),
+                   arena_at(series->arena, series->block.offset), (size_t)series->used);
+        }
+        arena_give(series->arena, &series->block);
+        series->block = larger;
+    }
+    *array = (struct array_ref){series->used, count};
+    *place = arena_at(series->arena, series->block.offset + series->used);
+    series->used = needed;
+    return KILN_OK;
+}
+
+/* A list of numbers is the inside of a JSON array; the strict reader of those reads it. */
+enum kiln_status series_text(struct series *series, const char *text, uint64_t most,
+                             struct array_ref *array, char *why, size_t why_size) {
+    uint64_t count = 1;
+    double *place;
+    for (const char *at = text; *at != '\0'; at++) {
+        count += *at == ',';
+    }
+    if (count > most) {
+        return too_many(count, most, why, why_size);
+    }
+    enum kiln_status status = series_reserve(series, count, array, &place);
+    if (status != KILN_OK) {
+        return status;
+    }
+    const char *at = text;
+    for (uint64_t i = 0; i < count; i++) {
+        at += strspn(at, " \t\r\n");
+        size_t size = strcspn(at, ",");
+        size_t length = size;
+        struct json_value value;
+        char reason[96];
+        while (length > 0 && strchr(" \t\r\n", at[length - 1]) != NULL) {
+            length--;
+        }
+        if (json_check(at, length, &value, reason, sizeof reason) != KILN_OK ||
+            value.type != JSON_NUMBER) {
+            snprintf(why, why_size, "element %llu is not a number", (unsigned long long)i);
+            return KILN_MALFORMED;
+        }
+        place[i] = json_number(&value);
+        at += size + (at[size] == ',');
+    }
+    return KILN_OK;
+}
+
+enum kiln_status series_csv(struct series *series, const char *text, size_t size, uint64_t most,
+                            struct array_ref arrays[3], int *count, char *why, size_t why_size) {
+    struct array_ref all;
+    double *place;
+    uint64_t rows, capacity = csv_rows_bound(text, size);
+    if (capacity > most + 2) {
+        capacity = most + 2; /* a header and one row too many: the job's check says so */
+    }
+    enum kiln_status status = series_reserve(series, 3 * capacity, &all, &place);
+    if (status != KILN_OK) {
+        return status;
+    }
+    status = csv_read(text, size, place, place + capacity, place + 2 * capacity, capacity, &rows,
+                      count, why, why_size);
+    for (int i = 0; status == KILN_OK && i < *count; i++) {
+        arrays[i] = (struct array_ref){all.offset + (uint64_t)i * capacity * sizeof(double), rows};
+    }
+    return status;
+}
+
+enum kiln_status series_npy(struct series *series, const void *bytes, size_t size, uint64_t most,
+                            struct array_ref arrays[3], int *count, char *why, size_t why_size) {
+    struct npy npy;
+    enum kiln_status status = npy_parse(bytes, size, true, &npy, why, why_size);
+    if (status != KILN_OK) {
+        return status;
+    }
+    bool flat = npy.dimensions == 2;
+    bool rows = flat && (npy.shape[0] == 2 || npy.shape[0] == 3);
+    if (!flat || (!rows && npy.shape[1] != 2 && npy.shape[1] != 3)) {
+        snprintf(why, why_size,
+                 "the array must have two or three rows or columns: times, values, uncertainties");
+        return KILN_MALFORMED;
+    }
+    uint64_t points = rows ? npy.shape[1] : npy.shape[0];
+    *count = (int)(rows ? npy.shape[0] : npy.shape[1]);
+    if (points > most) {
+        return too_many(points, most, why, why_size);
+    }
+    for (int i = 0; i < *count; i++) {
+        double *place;
+        status = series_reserve(series, points, &arrays[i], &place);
+        if (status != KILN_OK) {
+            return status;
+        }
+        for (uint64_t j = 0; j < points; j++) {
+            uint64_t index = rows ? (uint64_t)i * points + j : j * (uint64_t)*count + (uint64_t)i;
+            place[j] = npy_element(&npy, bytes, index);
+        }
+    }
+    return KILN_OK;
+}

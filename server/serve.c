@@ -1,0 +1,191 @@
+/*
+ * serve.c: starting, waiting for a signal, draining.
+ *
+ * Draining: readiness turns 503 and no connection is accepted any more; jobs that were taken go on
+ * up to --drain-timeout; what is left then is answered 503; answers get a moment to leave; then
+ * the library is stopped. No exchange is suspended at that point, as the library demands.
+ */
+#include "server/serve.h"
+
+#include "compute/log.h"
+#include "server/jobs.h"
+#include "server/listener.h"
+#include "server/loader.h"
+#include "server/service.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define SEND_TIMEOUT_S 5.0 /* for answers to leave after the last job */
+#define PAUSE_NS       2000000
+
+static void signals_block(sigset_t *set) {
+    sigemptyset(set);
+    sigaddset(set, SIGTERM);
+    sigaddset(set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Every connection is a descriptor. */
+static void descriptors_raise(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* What workers inherit: the log level, and where the driver caches compiled kernels. */
+static void environment_set(const struct options *options) {
+    static const char *const levels[] = {"error", "warning", "info", "debug"};
+    char path[OPTION_TEXT_MAX + 16];
+    setenv("KILN_LOG_LEVEL", levels[options->log_level], 1);
+    if (options->state_dir[0] == '\0') {
+        return;
+    }
+    if (mkdir(options->state_dir, 0700) != 0 && errno != EEXIST) {
+        log_warning("--state-dir %s: %s", options->state_dir, strerror(errno));
+        return;
+    }
+    snprintf(path, sizeof path, "%s/cuda", options->state_dir);
+    setenv("CUDA_CACHE_PATH", path, 0);
+}
+
+static bool port_write(const char *path, int port) {
+    if (path[0] == '\0') {
+        return true;
+    }
+    char temporary[OPTION_TEXT_MAX + 8];
+    snprintf(temporary, sizeof temporary, "%s.new", path);
+    FILE *file = fopen(temporary, "we");
+    if (file == NULL) {
+        return false;
+    }
+    bool good = fprintf(file, "%d\n", port) > 0;
+    good = fclose(file) == 0 && good;
+    return good && rename(temporary, path) == 0; /* whole or not there */
+}
+
+/* "http://127.0.0.1:8080" for the address bound; the host as it was written. */
+static void address_print(const struct options *options, int port) {
+    const char *colon = strrchr(options->listen, ':');
+    int size = (int)(colon - options->listen);
+    printf("kilnd listening on http://%.*s:%d\n", size > 0 ? size : 7,
+           size > 0 ? options->listen : "0.0.0.0", port);
+    fflush(stdout);
+}
+
+static void pause_briefly(void) {
+    const struct timespec time = {0, PAUSE_NS};
+    nanosleep(&time, NULL);
+}
+
+/* Waits until no request is being read or answered. */
+static void requests_wait(struct service *service, double seconds) {
+    uint64_t until = clock_ns() + (uint64_t)(seconds * 1e9);
+    while (atomic_load(&service->active) > 0 && clock_ns() < until) {
+        pause_briefly();
+    }
+}
+
+static void drain(struct service *service, struct listener *listener) {
+    double timeout = service->options->drain_timeout;
+    uint64_t began = clock_ns();
+    log_info("draining: up to %.0f s for running jobs", timeout);
+    atomic_store(&service->draining, true);
+    listener_quiesce(listener);
+    dispatch_drain(service->dispatch);
+    bool idle = dispatch_wait_idle(service->dispatch, timeout);
+    double spent = (double)(clock_ns() - began) / 1e9;
+    if (idle) {
+        /* bodies that were still arriving are refused; their answers leave */
+        requests_wait(service, timeout - spent < SEND_TIMEOUT_S ? timeout - spent : SEND_TIMEOUT_S);
+    } else {
+        log_warning("draining: jobs did not finish in time and are given up");
+    }
+}
+
+/* After this, nothing is suspended and nothing can be. */
+static void stop(struct service *service, struct listener *listener) {
+    service_close(service);
+    loader_destroy(service->loader);
+    if (listener != NULL) {
+        requests_wait(service, SEND_TIMEOUT_S);
+    }
+    listener_destroy(listener);
+    clients_destroy(service->clients);
+    service_finish(service);
+}
+
+static bool start(struct service *service, const struct options *options,
+                  struct listener **listener, char *why, size_t why_size) {
+    enum kiln_status status = service_init(service, options);
+    if (status != KILN_OK) {
+        snprintf(why, why_size, "the arena of %llu bytes cannot be made (--arena)",
+                 (unsigned long long)options->arena);
+        return false;
+    }
+    if (clients_create(options->idle_timeout, &service->clients) != KILN_OK ||
+        loader_create(jobs_load, &service->loader) != KILN_OK) {
+        snprintf(why, why_size, "threads cannot be made");
+        return false;
+    }
+    status = service_open(service);
+    if (status != KILN_OK) {
+        snprintf(why, why_size, "no device can be used as --device %.60s says: %s", options->device,
+                 status_row(status)->title);
+        return false;
+    }
+    return listener_create(service, listener, why, why_size);
+}
+
+/* From here on the default action of the two signals ends the process. */
+static void signals_unblock(const sigset_t *set) {
+    pthread_sigmask(SIG_UNBLOCK, set, NULL);
+}
+
+int serve_run(const struct options *options) {
+    struct service *service = calloc(1, sizeof *service);
+    struct listener *listener = NULL;
+    char why[OPTION_WHY_MAX];
+    sigset_t set;
+    int signal_number, code = EXIT_FAILURE;
+    log_init((enum log_level)options->log_level, "front");
+    if (service == NULL) {
+        return EXIT_FAILURE;
+    }
+    signals_block(&set);
+    descriptors_raise();
+    environment_set(options);
+    job_types_assert();
+    router_init();
+    if (!start(service, options, &listener, why, sizeof why)) {
+        log_error("%s", why);
+        goto out;
+    }
+    address_print(options, listener_port(listener));
+    if (!port_write(options->port_file, listener_port(listener))) {
+        log_error("--port-file %s: %s", options->port_file, strerror(errno));
+        goto out;
+    }
+    log_info("kilnd %s on port %d, devices: %s", KILN_VERSION, listener_port(listener),
+             service->kinds);
+    while (sigwait(&set, &signal_number) != 0) {
+    }
+    signals_unblock(&set);
+    drain(service, listener);
+    code = EXIT_SUCCESS;
+out:
+    stop(service, listener);
+    log_info("stopped");
+    free(service);
+    return code;
+}

@@ -1,0 +1,94 @@
+/*
+ * service.c: the shared state of one daemon.
+ */
+#include "server/service.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum kiln_status service_init(struct service *service, const struct options *options) {
+    memset(service, 0, sizeof *service);
+    service->options = options;
+    service->limits = (struct limits){
+        .max_body = options->max_body,
+        .max_pixels = options->max_pixels,
+        .max_iterations = options->max_iterations,
+        .max_samples = options->max_samples,
+        .max_frequencies = options->max_frequencies,
+    };
+    service->started_ns = clock_ns();
+    pthread_rwlock_init(&service->gate, NULL);
+    return arena_create((size_t)options->arena, &service->arena);
+}
+
+static bool kinds_have(const char *kinds, const char *kind, size_t size) {
+    while (*kinds != '\0') {
+        size_t length = strcspn(kinds, ",");
+        if (length == size && memcmp(kinds, kind, size) == 0) {
+            return true;
+        }
+        kinds += length + (kinds[length] == ',');
+    }
+    return false;
+}
+
+/* Collects the kinds ("cpu", "cuda") of the devices that are in use: the part of a device's name
+   before the colon. Results may differ between kinds in their last digits, so ETags name them. */
+static void kind_collect(const struct device_view *view, void *context) {
+    struct service *service = context;
+    size_t size = strcspn(view->name, ":");
+    size_t used = strlen(service->kinds);
+    if (view->state == DEVICE_UNAVAILABLE || view->state == DEVICE_OFF ||
+        kinds_have(service->kinds, view->name, size) || used + size + 2 > sizeof service->kinds) {
+        return;
+    }
+    snprintf(service->kinds + used, sizeof service->kinds - used, "%s%.*s", used > 0 ? "," : "",
+             (int)size, view->name);
+}
+
+enum kiln_status service_open(struct service *service) {
+    const struct options *options = service->options;
+    const struct dispatch_options wanted = {
+        .program = "/proc/self/exe",
+        .devices = options->device,
+        .slots = (int)options->slots,
+        .threads = (int)options->threads,
+        .queue = (int)options->queue,
+        .deadline_s = options->deadline,
+        .arena = service->arena,
+    };
+    enum kiln_status status = dispatch_create(&wanted, &service->dispatch);
+    if (status == KILN_OK) {
+        dispatch_devices(service->dispatch, kind_collect, service);
+    }
+    return status;
+}
+
+struct dispatch *service_enter(struct service *service) {
+    pthread_rwlock_rdlock(&service->gate);
+    if (service->dispatch == NULL) {
+        pthread_rwlock_unlock(&service->gate);
+        return NULL;
+    }
+    return service->dispatch;
+}
+
+void service_leave(struct service *service) {
+    pthread_rwlock_unlock(&service->gate);
+}
+
+void service_close(struct service *service) {
+    pthread_rwlock_wrlock(&service->gate);
+    struct dispatch *dispatch = service->dispatch;
+    service->dispatch = NULL;
+    pthread_rwlock_unlock(&service->gate);
+    if (dispatch != NULL) {
+        dispatch_destroy(dispatch);
+    }
+}
+
+void service_finish(struct service *service) {
+    arena_destroy(service->arena);
+    service->arena = NULL;
+    pthread_rwlock_destroy(&service->gate);
+}
