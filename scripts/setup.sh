@@ -123,10 +123,10 @@ setup_cuda() {
     if [[ -z $SETUP_CUDA_HOME && $1 == wheels ]]; then
         local venv=$SETUP_BUILD/cuda-venv
         setup_need "python3-venv            a private place for the CUDA compiler" || return 1
-        setup_say "No CUDA toolkit here: NVIDIA's compiler wheels go to $venv (about 1 GB on disk)"
+        setup_say "No CUDA toolkit here: NVIDIA's compiler wheels go to $venv (about 1.5 GB on disk)"
         python3 -m venv "$venv" || return 1
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
-            'cuda-toolkit[nvcc,cudart,nvrtc,cufft,cublas]==13.0.*' || return 1
+            'cuda-toolkit[nvcc,cudart,nvrtc,cufft,cublas,cccl]==13.0.*' || return 1
         SETUP_CUDA_HOME=$(setup_cuda_venv)
         [[ -n $SETUP_CUDA_HOME ]] || { setup_fail "the wheels brought no nvcc"; return 1; }
     fi

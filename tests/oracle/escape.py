@@ -7,9 +7,8 @@ def centres(view, width, height):
     """c of every pixel's centre, row 0 at ymax; view is xmin, xmax, ymin, ymax."""
     xmin, xmax, ymin, ymax = view
     dx, dy = (xmax - xmin) / width, (ymax - ymin) / height
-    x = xmin + (np.arange(width) + 0.5) * dx
-    y = ymax - (np.arange(height) + 0.5) * dy
-    return x, y
+    i, j = np.arange(width, dtype=float), np.arange(height, dtype=float)
+    return fma64(i, np.float64(dx), xmin + 0.5 * dx), fma64(j, np.float64(-dy), ymax - 0.5 * dy)
 
 
 def escape(cx, cy, limit, radius, step):
