@@ -170,9 +170,7 @@ for format in png json; do
     job "lombscargle, $format" "$out/periodogram.$format" \
         --data-binary "@$curve" -H 'Content-Type: text/csv' "$base/v1/lombscargle?$range&format=$format"
 done
-awk 'match($0, /"period": *[0-9.eE+-]+/) {
-    print "      strongest period: " substr($0, RSTART + 9, RLENGTH - 9); exit
-}' <(tr ',{' '\n\n' <"$out/periodogram.json")
+tr ',' '\n' <"$out/periodogram.json" | sed -n 's/^"best_period": *\([^}]*\).*/      strongest period: \1/p'
 
 setup_say "Phases in milliseconds, on $(awk '{ print $0 }' <(device_names))"
 printf '%-34s %-8s %8s %8s %10s %8s %8s %10s\n' job device queue upload kernel download encode total

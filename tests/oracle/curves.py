@@ -36,8 +36,8 @@ def powers(answer):
 
 
 def grid(answer):
-    """The frequencies of an answer: a list, or f0 + k df."""
-    where = answer["frequency"]
-    if isinstance(where, list):
-        return np.array(where)
+    """The frequencies of an answer: those that were listed, or f0 + k df."""
+    if "frequency" in answer:
+        return np.array(answer["frequency"])
+    where = answer["grid"]
     return where["f0"] + where["df"] * np.arange(where["nf"])
