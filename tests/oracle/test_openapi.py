@@ -1,0 +1,136 @@
+"""api/openapi.yaml against the daemon: the document served, its routes, and every job's fields."""
+
+import math
+import re
+
+from daemon import JSON, SOURCE, Daemon, Report, need
+
+need("yaml", "jsonschema")
+
+import openapi
+
+TEXT = (SOURCE / "api" / "openapi.yaml").read_bytes()
+# What stands in for the {…} of a path when a route is tried.
+PLACES = {"z": "1", "x": "0", "y": "0", "name": "0.png", "slug": "malformed"}
+
+
+def property_of(schema, name):
+    """A property of an object schema that may be put together by allOf."""
+    found = dict(schema.get("properties", {}))
+    for part in schema.get("allOf", []):
+        found.update(property_of(part, None))
+    return found if name is None else found.get(name)
+
+
+def json_body(operation):
+    content = operation.get("requestBody", {}).get("content", {})
+    return content.get(JSON, {}).get("schema", {})
+
+
+def differences(field, schema):
+    """What a schema in the document says otherwise than the registry's row."""
+    wrong = []
+    types = schema.get("type")
+    options = schema.get("oneOf", []) + schema.get("anyOf", [])
+    if options:  # a number that may be a decimal string
+        wanted = [o for o in options if o.get("type") == field["type"]]
+        if not wanted:
+            return [f"no alternative of type {field['type']}"]
+        schema = {**wanted[0], **{k: v for k, v in schema.items() if k not in ("oneOf", "anyOf")}}
+        types = schema.get("type", field["type"])
+    types = types if isinstance(types, list) else [types]
+    if field["type"] not in types:
+        wrong.append(f"type {types} instead of {field['type']}")
+    if field.get("choices"):
+        if schema.get("enum") != field["choices"]:
+            wrong.append(f"enum {schema.get('enum')} instead of {field['choices']}")
+    for mine, theirs in (("minimum", "minimum"), ("maximum", "maximum"),
+                         ("exclusiveMinimum", "exclusiveMinimum"),
+                         ("minItems", "minItems"), ("maxItems", "maxItems")):
+        a, b = field.get(mine), schema.get(theirs)
+        if a != b and not (a is not None and b is not None and math.isclose(a, b, rel_tol=1e-12)):
+            wrong.append(f"{mine} {b} instead of {a}")
+    if field.get("default") != schema.get("default"):
+        wrong.append(f"default {schema.get('default')!r} instead of {field.get('default')!r}")
+    return wrong
+
+
+def test_fields(report, types, document):
+    common = {row["name"] for row in types["common"]}
+    found = {(path, method): op for path, method, op in openapi.operations(document)}
+    for job in types["jobs"]:
+        rows = {row["name"]: row for row in job["fields"]}
+        for method in (m.lower() for m in job["methods"] if m not in ("HEAD", "OPTIONS")):
+            operation = found.get((job["route"], method))
+            if not report.check(f"{method.upper()} {job['route']} is in the document", operation):
+                continue
+            query = {p["name"]: p["schema"] for p in operation["parameters"] if p["in"] == "query"}
+            scalars = {n for n, row in rows.items()
+                       if row["type"] != "array" and row.get("encoding") != "base64"}
+            report.check(f"{method.upper()} {job['route']}: the same query parameters",
+                         set(query) - common == scalars,
+                         f"only in the document {sorted(set(query) - common - scalars)}, "
+                         f"only in the registry {sorted(scalars - set(query))}")
+            for name in sorted(scalars & set(query)):
+                wrong = differences(rows[name], query[name])
+                report.check(f"{method.upper()} {job['route']}?{name}", not wrong, "; ".join(wrong))
+            if method != "post":
+                continue
+            body = property_of(json_body(operation), None)
+            report.check(f"POST {job['route']}: the same JSON members",
+                         set(body) - common == set(rows),
+                         f"only in the document {sorted(set(body) - common - set(rows))}, "
+                         f"only in the registry {sorted(set(rows) - set(body))}")
+            for name in sorted(set(rows) & set(body)):
+                wrong = differences(rows[name], body[name])
+                report.check(f"POST {job['route']} {{{name}}}", not wrong, "; ".join(wrong))
+            content = set(operation.get("requestBody", {}).get("content", {}))
+            for media in job.get("accepts", []):
+                name = media["media"] if isinstance(media, dict) else media
+                report.check(f"POST {job['route']} takes {name}", name in content)
+        answers = found.get((job["route"], "post"), {}).get("responses", {}).get("200", {})
+        for form in job["formats"]:
+            report.check(f"{job['route']} answers {form['media']}",
+                         form["media"] in answers.get("content", {}))
+
+
+def test_routes(report, daemon, document):
+    for path, method, operation in openapi.operations(document):
+        address = re.sub(r"\{([^}]+)\}", lambda m: PLACES.get(m.group(1), "1"), path)
+        reply = daemon.request(method.upper(), address)
+        declared = set(operation["responses"])
+        known = str(reply.status) in declared or "default" in declared \
+            or f"{reply.status // 100}XX" in declared
+        problem = reply.headers.get("content-type", "")
+        report.check(f"{method.upper()} {address} is there and answers as declared",
+                     known and reply.status not in (404, 405), f"{reply.status} {problem}")
+        if reply.status == 200 and method == "get":
+            media = problem.split(";")[0]
+            content = operation["responses"]["200"].get("content", {})
+            report.check(f"GET {address} has a declared media type", media in content or not content,
+                         f"{media} of {sorted(content)}")
+            if media == JSON and "schema" in content.get(media, {}):
+                lint = openapi.Lint(document)
+                lint.schema(f"GET {address}", content[media]["schema"], [("answer", reply.json())])
+                report.check(f"GET {address} matches its schema", not lint.problems,
+                             "; ".join(lint.problems[:3]))
+    for method, path in (("GET", "/v1/no-such-thing"), ("GET", "/v2/mandelbrot")):
+        report.check(f"{method} {path} is 404", daemon.request(method, path).status == 404)
+
+
+def main():
+    report = Report()
+    problems = openapi.check(TEXT)
+    for problem in problems:
+        report.check("lint", False, problem)
+    report.check("api/openapi.yaml is a sound OpenAPI 3.1 document", not problems)
+    document = openapi.load(TEXT)
+    with Daemon() as daemon:
+        served = daemon.get("/openapi.yaml")
+        report.check("served /openapi.yaml is the file, byte for byte", served.body == TEXT)
+        test_fields(report, daemon.get("/v1/jobs/types").json(), document)
+        test_routes(report, daemon, document)
+    report.end()
+
+
+main()

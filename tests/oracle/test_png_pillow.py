@@ -1,0 +1,97 @@
+"""Every kind of PNG that the daemon writes, read by decoders that are not libpng of the daemon:
+Pillow, and a plain one over zlib for the depths that Pillow reduces."""
+
+import io
+
+from daemon import CSV, NPY, PGM, PNG, Daemon, Report, need, npy_bytes, pgm_read
+
+np, Image = need("numpy", "PIL.Image")
+
+import pngdecode
+
+RANDOM = np.random.default_rng(3)
+MODES = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}
+
+
+def pillow(data):
+    image = Image.open(io.BytesIO(data))
+    image.load()
+    return np.array(image).astype(int), image
+
+
+def values_of(kind, shape):
+    if kind == "noise":
+        return RANDOM.integers(0, 65536, shape)
+    if kind == "flat":
+        return np.full(shape, 77)
+    return np.add.outer(np.arange(shape[0]) * 31, np.arange(shape[1]) * 3).reshape(
+        shape[:2] + (1,) * (len(shape) - 2)) % 65536 + np.zeros(shape, int)
+
+
+def test_kinds(daemon, report):
+    """jacobi without sweeps writes any array as a picture: 1 to 4 channels, 8 and 16 bit."""
+    for kind in ("noise", "flat", "ramp"):
+        for shape in ((1, 1), (1, 300), (300, 1), (63, 65), (64, 64, 2), (63, 65, 3), (31, 33, 4)):
+            for bits in (8, 16):
+                want = values_of(kind, shape) % (1 << bits)
+                data = npy_bytes(want.astype(np.int32))
+                query = {"media": NPY, "iterations": 0, "bits": bits}
+                channels = shape[2] if len(shape) == 3 else 1
+                name = f"{kind} {shape} {bits} bit"
+                png = daemon.post("/v1/jacobi", data, accept=PNG, **query).body
+                got, depth = pngdecode.decode(png)
+                report.equal(f"{name} by zlib", got, want)
+                report.check(f"{name} depth", depth == bits, str(depth))
+                got, image = pillow(png)
+                if bits == 8:
+                    report.equal(f"{name} by Pillow", got, want)
+                    report.check(f"{name} mode", image.mode == MODES[channels], image.mode)
+                elif channels == 1:
+                    report.equal(f"{name} by Pillow", got, want)
+                else:  # Pillow keeps the high byte
+                    report.equal(f"{name} by Pillow, high bytes", got, want >> 8)
+                if channels in (1, 3):
+                    got = pgm_read(daemon.post("/v1/jacobi", data, accept=PGM, **query).body)
+                    report.equal(f"{name} as PGM", got, want)
+
+
+def test_jobs(daemon, report):
+    """The PNGs of every job: decodable, of the right shape, the same twice, with their parameters."""
+    curve = "\n".join(f"{t},{np.sin(t / 3):.5f}" for t in range(60)).encode()
+    small = npy_bytes(RANDOM.integers(0, 255, (20, 30)).astype(np.uint8))
+    cases = [("mandelbrot", "GET", "/v1/mandelbrot?width=123&height=77", None, None, (77, 123)),
+             ("mandelbrot, shaded", "GET", "/v1/mandelbrot?width=64&height=50&shade=true", None, None,
+              (50, 64)),
+             ("tile", "GET", "/v1/mandelbrot/tiles/3/2/3.png", None, None, (256, 256)),
+             ("tile @2x", "GET", "/v1/mandelbrot/tiles/3/2/3@2x.png", None, None, (512, 512)),
+             ("laplacian", "POST", "/v1/laplacian", small, NPY, (20, 30)),
+             ("jacobi", "POST", "/v1/jacobi?iterations=9", small, NPY, (20, 30)),
+             ("periodogram", "POST", "/v1/lombscargle", curve, CSV, None)]
+    for name, method, path, body, media, shape in cases:
+        first = daemon.request(method, path, body, media=media, accept=PNG)
+        report.check(f"{name} is a PNG",
+                     first.status == 200 and first.headers["content-type"] == PNG,
+                     f"{first.status} {first.headers.get('content-type')}")
+        second = daemon.request(method, path, body, media=media, accept=PNG)
+        report.check(f"{name} is the same twice", first.body == second.body)
+        report.check(f"{name} has a strong ETag",
+                     first.headers["etag"] == second.headers["etag"]
+                     and first.headers["etag"].startswith('"'), first.headers.get("etag", "none"))
+        got, image = pillow(first.body)
+        report.equal(f"{name}: Pillow and zlib agree", got, pngdecode.decode(first.body)[0])
+        if shape:
+            report.check(f"{name} shape", got.shape[:2] == shape, str(got.shape))
+        report.check(f"{name} carries its parameters",
+                     "kiln:parameters" in pngdecode.texts(first.body),
+                     str(pngdecode.texts(first.body)))
+
+
+def main():
+    report = Report()
+    with Daemon() as daemon:
+        test_kinds(daemon, report)
+        test_jobs(daemon, report)
+    report.end()
+
+
+main()
