@@ -2,7 +2,8 @@
  * image.h: reading images of any accepted encoding as planes, writing planes as images.
  *
  * Encodings: PNG (1, 2, 4, 8, 16 bit; grey, RGB, with alpha; palettes are expanded; no interlace
- * limit), PGM/PPM/PAM (P2, P3, P5, P6, P7; maxval to 65535), NPY (h×w or h×w×c with c ≤ 4; int8…
+ * limit; transparent colours become alpha), PGM/PPM/PAM (P2, P3, P5, P6, P7; maxval to 65535, samples
+ * as stored), NPY (h×w or h×w×c with c ≤ 4; int8…
  * int64, uint8…uint64, float16/32/64, bool; C and Fortran order; either byte order).
  *
  * Everything here takes hostile bytes: sizes are checked in 64 bits against `max_pixels` before any
