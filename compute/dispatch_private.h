@@ -191,7 +191,8 @@ void devices_destroy(struct dispatch *dispatch);
 /* supervise.c */
 
 enum device_state supervisor_state(const struct supervisor *supervisor);
-/** Kills the worker; its jobs stay where they are until its death is certain. */
+/** Kills the worker; its jobs stay where they are until its death is certain. An empty reason: the
+    way it ended will be the reason. */
 void supervisor_kill_locked(struct supervisor *supervisor, const char *reason);
 /** Its first canary came back: it takes jobs from now on. */
 void supervisor_serve_locked(struct dispatch *dispatch, struct supervisor *supervisor);

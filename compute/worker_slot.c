@@ -133,7 +133,7 @@ static enum kiln_status canary_run(const struct worker *worker, struct stream *s
     enum kiln_status status = canary_prepare(type, params, &input, data, &size, &plan);
     if (status != KILN_OK) {
         snprintf(why, why_size, "the canary of %s is unsound", type->name);
-        return status;
+        return status == KILN_UNSUPPORTED ? KILN_OK : status; /* it has none */
     }
     uint64_t capacity = (plan.result_bytes / ARENA_PAGE + 1) * ARENA_PAGE;
     struct task task = {
