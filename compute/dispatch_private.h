@@ -2,6 +2,7 @@
  * dispatch_private.h: what the parts of the dispatcher share.
  *
  *   dispatch.c          the public calls, the dispatcher's thread and its epoll loop
+ *   dispatch_view.c     what others may see: readiness, devices, counts
  *   dispatch_queue.c    jobs: waiting, sent, answered, lost (state machine of a job)
  *   dispatch_sweep.c    what happens because time has passed: deadlines, hang-ups, silence
  *   dispatch_canary.c   the job that asks a device whether it still answers
