@@ -8,9 +8,9 @@
  * cache (jacobi_simd.h) between two private copies. Every element takes the same sums in the same
  * order as in the literal loop, so the bytes are the same.
  */
+#include "kernels/jacobi.h"
 #include "kernels/cpu/jacobi_simd.h"
 #include "kernels/cpu/stream.h"
-#include "kernels/jacobi.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,9 +5,9 @@
  * a tile's first frequency is turned on to the others by rotation; with a list of frequencies each
  * is a tile of its own. From the seven sums to the power everything is in double.
  */
+#include "kernels/lombscargle.h"
 #include "kernels/cpu/lombscargle_simd.h"
 #include "kernels/cpu/stream.h"
-#include "kernels/lombscargle.h"
 
 #include <math.h>
 #include <string.h>
