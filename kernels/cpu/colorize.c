@@ -4,9 +4,9 @@
  * The arithmetic of shading is that of Matplotlib's LightSource (hillshade, shade_normals,
  * blend_hsv), with the fixed contrast range that the header names.
  */
+#include "kernels/colorize.h"
 #include "kernels/cpu/colorize_simd.h"
 #include "kernels/cpu/stream.h"
-#include "kernels/colorize.h"
 
 #include <math.h>
 #include <string.h>

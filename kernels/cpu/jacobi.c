@@ -8,18 +8,18 @@
  * cache (jacobi_simd.h) between two private copies. Every element takes the same sums in the same
  * order as in the literal loop, so the bytes are the same.
  */
+#include "kernels/jacobi.h"
 #include "kernels/cpu/jacobi_simd.h"
 #include "kernels/cpu/stream.h"
-#include "kernels/jacobi.h"
 
 #include <math.h>
 #include <string.h>
 
 #define LINE           ((size_t)64)
-#define SWEEPS_MAX     32             /* of a batch */
-#define STRIP_BYTES    ((size_t)2048) /* much longer rows are cut */
-#define BAND_ROWS      ((size_t)128)  /* taller cut planes have several bands even for one thread */
-#define PARALLEL_CELLS ((size_t)16384) /* smaller problems stay on the calling thread */
+#define SWEEPS_MAX     32                  /* of a batch */
+#define STRIP_BYTES    ((size_t)2048)      /* much longer rows are cut */
+#define BAND_BYTES     ((size_t)512 << 10) /* of a tile: its copies stay in the second-level cache */
+#define PARALLEL_CELLS ((size_t)16384)     /* smaller problems stay on the calling thread */
 
 static const struct jacobi_simd *const tables[ISA_COUNT][2] = {
 #define X(isa) [ISA_##isa] = {&jacobi_##isa##_f32, &jacobi_##isa##_f64},
@@ -87,9 +87,11 @@ static void tiles_choose(struct problem *problem) {
 
     size_t tiles = problem->planes * problem->strips;
     size_t bands = (threads + tiles - 1) / tiles;
-    size_t fewest = (problem->height + BAND_ROWS - 1) / BAND_ROWS;
+    size_t fewest = (problem->height * problem->strip_width + BAND_BYTES - 1) / BAND_BYTES;
     if (bands < fewest)
         bands = fewest;
+    if (tiles == 1)
+        bands = round_up(bands, threads); /* one left over would let the others wait */
     size_t most = (problem->height + 15) / 16;
     bands = smaller(bands, most);
     problem->band_rows = (problem->height + bands - 1) / bands;
