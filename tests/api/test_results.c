@@ -1,5 +1,5 @@
 /*
- * test_jobs.c: every job through HTTP, in every way in and every format out, against arithmetic
+ * test_results.c: every job through HTTP, in every way in and every format out, against arithmetic
  * written out here.
  */
 #include "tests/api/lib_daemon.h"
@@ -590,5 +590,5 @@ int main(void) {
         cmocka_unit_test(lombscargle_formats), cmocka_unit_test(lombscargle_odd_times),
         cmocka_unit_test(large_bodies),        cmocka_unit_test(device_by_name),
     };
-    return cmocka_run_group_tests_name("api.jobs", tests, setup, teardown);
+    return cmocka_run_group_tests_name("api.results", tests, setup, teardown);
 }
