@@ -88,10 +88,4 @@ pid_t worker_pid(struct session *session);
 double now_s(void);
 void sleep_s(double seconds);
 
-/** Pixels of a PNG as it is stored: 8 or 16 bit (host order), channels as stored. Caller frees. */
-uint8_t *png_pixels(const struct answer *answer, unsigned *width, unsigned *height,
-                    unsigned *channels, unsigned *depth);
-/** Data of an NPY answer; fails unless dtype ("<f4") and shape text ("(3, 4)") are these. */
-const void *npy_data(const struct answer *answer, const char *dtype, const char *shape);
-
 #endif

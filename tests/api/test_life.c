@@ -2,7 +2,7 @@
  * test_life.c: what happens when something ends: the daemon, a worker, a client, a deadline, room
  * in the queue.
  */
-#include "tests/api/lib_daemon.h"
+#include "tests/api/lib_decode.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -139,8 +139,9 @@ static void drain_timeout(void **state) {
     daemon_start(&daemon, flags);
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 60);
+    double before = metric_get(session, "kiln_jobs_submitted_total");
     clients_start(&client, 1, &daemon, sweeps);
-    metric_wait(session, "kiln_running_jobs", 1);
+    metric_wait(session, "kiln_jobs_submitted_total", before + 1);
     double began = now_s();
     daemon_signal(&daemon, SIGTERM);
     pthread_join(client.thread, NULL);
@@ -159,8 +160,9 @@ static void second_signal(void **state) {
     daemon_start(&daemon, long_flags);
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 120);
+    double before = metric_get(session, "kiln_jobs_submitted_total");
     clients_start(&client, 1, &daemon, sweeps);
-    metric_wait(session, "kiln_running_jobs", 1);
+    metric_wait(session, "kiln_jobs_submitted_total", before + 1);
     session_destroy(session);
     daemon_signal(&daemon, SIGTERM);
     sleep_s(0.3);
@@ -287,6 +289,7 @@ static void client_gone(void **state) {
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 100);
     double before = metric_get(session, "kiln_jobs_cancelled_total");
+    double submitted = metric_get(session, "kiln_jobs_submitted_total");
     int length = snprintf(head, sizeof head,
                           "POST /v1/jacobi?iterations=%ld HTTP/1.1\r\nHost: x\r\n"
                           "Content-Type: application/octet-stream\r\nContent-Length: %zu\r\n\r\n",
@@ -295,7 +298,7 @@ static void client_gone(void **state) {
         fds[i] = raw_open(&daemon);
         raw_exchange(fds[i], head, (size_t)length, out, sizeof out, 0, &closed);
         raw_exchange(fds[i], bytes, size, out, sizeof out, 0, &closed);
-        metric_wait(session, i == 0 ? "kiln_running_jobs" : "kiln_queue_jobs", 1);
+        metric_wait(session, "kiln_jobs_submitted_total", submitted + i + 1);
     }
     close(fds[1]);
     close(fds[0]);
@@ -322,8 +325,12 @@ static void queue_full(void **state) {
     daemon_start(&daemon, flags);
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 1.5);
+    double before = metric_get(session, "kiln_jobs_submitted_total");
     clients_start(&clients[0], 1, &daemon, sweeps);
-    metric_wait(session, "kiln_running_jobs", 1);
+    metric_wait(session, "kiln_jobs_submitted_total", before + 1);
+    while (metric_get(session, "kiln_queue_jobs") > 0) {
+        sleep_s(0.001); /* behind a canary */
+    }
     clients_start(&clients[1], 1, &daemon, sweeps);
     metric_wait(session, "kiln_queue_jobs", 1);
     double began = now_s();

@@ -2,7 +2,7 @@
  * test_results.c: every job through HTTP, in every way in and every format out, against arithmetic
  * written out here.
  */
-#include "tests/api/lib_daemon.h"
+#include "tests/api/lib_decode.h"
 
 #include <cjson/cJSON.h>
 #include <math.h>
