@@ -1,0 +1,122 @@
+/*
+ * colorize.c: a scalar field to RGB (kernels/colorize.h): makes the tables and spreads the rows.
+ *
+ * The arithmetic of shading is that of Matplotlib's LightSource (hillshade, shade_normals,
+ * blend_hsv), with the fixed contrast range that the header names.
+ */
+#include "kernels/cpu/colorize_simd.h"
+#include "kernels/cpu/stream.h"
+#include "kernels/colorize.h"
+
+#include <math.h>
+#include <string.h>
+
+#define CHUNK_SAMPLES ((size_t)16384)
+
+static const struct colorize_simd *const tables_of[ISA_COUNT] = {
+#define X(isa) [ISA_##isa] = &colorize_##isa##_f32,
+    KILN_CPU_ISAS(X)
+#undef X
+};
+
+struct job {
+    struct stream *stream;
+    const struct colorize_args *args;
+    const struct colorize_simd *simd;
+    struct colorize_tables tables;
+    ptrdiff_t stride;
+    size_t chunk; /* rows of the picture */
+};
+
+/* The smallest float that is not below x. */
+static float float_above(double x) {
+    float f = (float)x;
+    return (double)f < x ? nextafterf(f, INFINITY) : f;
+}
+
+static void thresholds_fill(struct colorize_tables *tables, double limit, double gamma) {
+    tables->threshold[0] = 0;
+    for (int k = 1; k < 256; k++)
+        tables->threshold[k] = float_above(limit * pow(k / 256.0, 1 / gamma));
+}
+
+/* Saturation, value and the hue's weights of one colour. In RGB terms a channel is
+   v * (1 - s * weight) with weight (max - channel) / (max - min). */
+static void hue_fill(struct colorize_tables *tables, int k) {
+    const uint8_t *rgb = tables->rgb[k];
+    int most = 0, least = 255;
+    for (int channel = 0; channel < 3; channel++) {
+        most = rgb[channel] > most ? rgb[channel] : most;
+        least = rgb[channel] < least ? rgb[channel] : least;
+    }
+    tables->value[k] = (float)most / 255;
+    tables->saturation[k] = most ? (float)(most - least) / (float)most : 0;
+    for (int channel = 0; channel < 3; channel++)
+        tables->weight[channel][k] =
+            most > least ? (float)(most - rgb[channel]) / (float)(most - least) : 0;
+}
+
+static void tables_fill(struct colorize_tables *tables, const struct colorize_args *args) {
+    const double radian = 3.14159265358979323846 / 180;
+    thresholds_fill(tables, args->limit, args->gamma);
+    for (int k = 0; k < 256; k++) {
+        memcpy(tables->rgb[k], args->lut + 3 * k, 3);
+        tables->rgb[k][3] = 0;
+        if (args->shade)
+            hue_fill(tables, k);
+    }
+    double azimuth = (90 - args->azimuth) * radian, altitude = args->altitude * radian;
+    tables->light[0] = (float)(cos(azimuth) * cos(altitude));
+    tables->light[1] = (float)(sin(azimuth) * cos(altitude));
+    tables->light[2] = (float)sin(altitude);
+    tables->darkest = (float)-cos(altitude);
+    tables->spread = (float)(1 / (1 + cos(altitude)));
+    tables->slope = (float)(args->vert_exag / 2);
+}
+
+static void row_run(const struct job *job, size_t row) {
+    const struct colorize_args *args = job->args;
+    ptrdiff_t supersample = args->supersample, apron = args->apron;
+    const float *field = args->field + (apron + (ptrdiff_t)row * supersample) * job->stride + apron;
+    struct colorize_run run = {
+        .tables = &job->tables,
+        .stride = job->stride,
+        .supersample = args->supersample,
+        .shade = args->shade,
+    };
+    for (int column = 0; column < args->width; column += run.pixels) {
+        int left = args->width - column;
+        run.pixels = left < COLORIZE_RUN ? left : COLORIZE_RUN;
+        run.field = field + column * supersample;
+        run.rgb = args->rgb + 3 * (row * (size_t)args->width + (size_t)column);
+        job->simd->run(&run);
+    }
+}
+
+static void chunk_run(void *context, size_t chunk, int slot) {
+    (void)slot;
+    const struct job *job = context;
+    size_t end = (chunk + 1) * job->chunk, height = (size_t)job->args->height;
+    for (size_t row = chunk * job->chunk;
+         row < (end < height ? end : height) && !stream_cancelled(job->stream); row++)
+        row_run(job, row);
+}
+
+enum kiln_status colorize_launch(struct stream *stream, const void *arguments) {
+    const struct colorize_args *args = arguments;
+    size_t columns = (size_t)args->width * (size_t)args->supersample;
+    size_t row = columns * (size_t)args->supersample; /* samples of one row of the picture */
+    if (args->shade && args->apron < 1)
+        return stream_fail(stream, KILN_UNSUPPORTED, "shading needs an apron of one sample");
+    struct job job = {
+        .stream = stream,
+        .args = args,
+        .simd = tables_of[stream->isa],
+        .stride = (ptrdiff_t)(columns + 2 * (size_t)args->apron),
+        .chunk = row < CHUNK_SAMPLES ? CHUNK_SAMPLES / row : 1,
+    };
+    tables_fill(&job.tables, args);
+    size_t height = (size_t)args->height;
+    pool_run(stream->pool, chunk_run, &job, (height + job.chunk - 1) / job.chunk);
+    return stream_cancelled(stream) ? KILN_CANCELLED : KILN_OK;
+}

@@ -1,0 +1,48 @@
+/*
+ * colorize_simd.h: what the inner file of `colorize` offers, and the tables it works with.
+ *
+ * Colours go by thresholds instead of powers: colour k begins at field value
+ * limit * (k/256)^(1/gamma), so that the index of a sample is the number of thresholds not above
+ * it. A shaded colour is v * (1 - s * weight[channel]), where the weights are those of the table
+ * entry's hue (what HSV to RGB does in its six sectors).
+ */
+#ifndef KILN_KERNELS_CPU_COLORIZE_SIMD_H
+#define KILN_KERNELS_CPU_COLORIZE_SIMD_H
+
+#include "kernels/cpu/isa.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct colorize_tables {
+    float threshold[256]; /* [0] unused, ascending */
+    uint8_t rgb[256][4];
+    float saturation[256], value[256]; /* 0 … 1 */
+    float weight[3][256];
+    float light[3];        /* direction to the light: x, y, z */
+    float darkest, spread; /* intensity is stretched from [darkest, darkest + 1/spread] */
+    float slope;           /* vert_exag / 2: differences across two samples to gradients */
+};
+
+/** A run of pixels of one row of the picture. */
+struct colorize_run {
+    const struct colorize_tables *tables;
+    const float *field; /* sample of the first pixel's first row and column */
+    ptrdiff_t stride;   /* samples from one row of the field to the next */
+    int supersample;
+    int pixels; /* 1 … COLORIZE_RUN */
+    int shade;
+    uint8_t *rgb;
+};
+
+#define COLORIZE_RUN 128
+
+struct colorize_simd {
+    void (*run)(const struct colorize_run *run);
+};
+
+#define X(isa) extern const struct colorize_simd colorize_##isa##_f32;
+KILN_CPU_ISAS(X)
+#undef X
+
+#endif

@@ -1,0 +1,75 @@
+/*
+ * device.c: the CPU as a device: one pool of threads, one choice of instruction set.
+ *
+ * Opened once by the worker's main thread. Describing reads /proc and /sys only and is safe from
+ * any thread.
+ */
+#include "kernels/cpu/stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define THREADS_MAX 1024
+
+static enum kiln_status cpu_open(int index, const struct device_options *options,
+                                 struct device **out, char *why, size_t why_size) {
+    if (index != 0) {
+        snprintf(why, why_size, "there is one CPU device, cpu:0; cpu:%d was asked for", index);
+        return KILN_NO_DEVICE;
+    }
+    struct device *device = calloc(1, sizeof *device);
+    if (!device) {
+        snprintf(why, why_size, "out of memory");
+        return KILN_NO_MEMORY;
+    }
+    int threads = options && options->threads > 0 ? options->threads : pool_processors();
+    enum kiln_status status =
+        pool_create(threads > THREADS_MAX ? THREADS_MAX : threads, &device->pool);
+    if (status != KILN_OK) {
+        snprintf(why, why_size, "out of memory for the thread pool");
+        free(device);
+        return status;
+    }
+    device->isa = isa_choose();
+    device->account.limit = options ? options->max_bytes : 0;
+    *out = device;
+    return KILN_OK;
+}
+
+static void cpu_close(struct device *device) {
+    if (!device)
+        return;
+    pool_destroy(device->pool);
+    free(device);
+}
+
+/* Memory of the host is what the kernels work on: nothing is to be registered. */
+static enum kiln_status cpu_pin(struct device *device, void *base, size_t size) {
+    (void)device;
+    (void)base;
+    (void)size;
+    return KILN_OK;
+}
+
+const struct backend cpu_backend = {
+    .abi = BACKEND_ABI,
+    .name = "cpu",
+    .enumerate = cpu_enumerate,
+    .open = cpu_open,
+    .close = cpu_close,
+    .describe = cpu_describe,
+    .pin = cpu_pin,
+    .stream_create = cpu_stream_create,
+    .stream_destroy = cpu_stream_destroy,
+    .begin = cpu_stream_begin,
+    .phase = cpu_stream_phase,
+    .upload = cpu_stream_upload,
+    .reserve = cpu_stream_reserve,
+    .host = cpu_stream_host,
+    .result = cpu_stream_result,
+    .download = cpu_stream_download,
+    .launch = cpu_stream_launch,
+    .wait = cpu_stream_wait,
+    .finish = cpu_stream_finish,
+    .error = cpu_stream_error,
+};

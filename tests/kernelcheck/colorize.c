@@ -1,0 +1,253 @@
+/*
+ * colorize.c: checks of the kernel `colorize` against the formulas of Matplotlib in double, within
+ * 1 of 255.
+ *
+ * Random samples stay clear of the field values where the colour index changes, since there a
+ * rounding error may pick the neighbour's colour; the values that the contract fixes (negative, 0,
+ * limit and beyond, infinity, NaN) are always among them.
+ */
+#include "kernels/colorize.h"
+#include "tests/kernelcheck/check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define RADIAN (3.14159265358979323846 / 180)
+
+static double sample_position(const struct colorize_args *args, double field) {
+    double x = field > 0 ? field : 0;
+    x = x > args->limit ? args->limit : x;
+    return pow(x / args->limit, args->gamma) * 256;
+}
+
+static int sample_index(const struct colorize_args *args, double field) {
+    double at = floor(sample_position(args, field));
+    return at > 255 ? 255 : (int)at;
+}
+
+static double height(const float *field, size_t at) {
+    return field[at] > 0 ? (double)field[at] : 0;
+}
+
+/* Matplotlib's hillshade of one sample, 0 … 1. */
+static double hillshade(const struct colorize_args *args, const float *field, size_t stride,
+                        size_t at) {
+    double azimuth = (90 - args->azimuth) * RADIAN, altitude = args->altitude * RADIAN;
+    double e_dx = args->vert_exag * (height(field, at + 1) - height(field, at - 1)) / 2;
+    double e_dy =
+        args->vert_exag * (height(field, at + stride) - height(field, at - stride)) / 2 / -1;
+    double size = sqrt(e_dx * e_dx + e_dy * e_dy + 1);
+    double intensity = (-e_dx * cos(azimuth) * cos(altitude) - e_dy * sin(azimuth) * cos(altitude) +
+                        sin(altitude)) /
+                       size;
+    double darkest = -cos(altitude);
+    return fmin(fmax((intensity - darkest) / (1 - darkest), 0), 1);
+}
+
+static void hsv_from_rgb(const double rgb[3], double hsv[3]) {
+    double most = fmax(fmax(rgb[0], rgb[1]), rgb[2]), least = fmin(fmin(rgb[0], rgb[1]), rgb[2]);
+    double delta = most - least, hue = 0;
+    if (delta > 0) {
+        if (rgb[2] == most)
+            hue = 4 + (rgb[0] - rgb[1]) / delta;
+        else if (rgb[1] == most)
+            hue = 2 + (rgb[2] - rgb[0]) / delta;
+        else
+            hue = (rgb[1] - rgb[2]) / delta;
+    }
+    hue /= 6;
+    hsv[0] = hue - floor(hue);
+    hsv[1] = most > 0 ? delta / most : 0;
+    hsv[2] = most;
+}
+
+static void rgb_from_hsv(const double hsv[3], double rgb[3]) {
+    int sector = (int)(hsv[0] * 6);
+    double f = hsv[0] * 6 - sector, v = hsv[2], s = hsv[1];
+    double p = v * (1 - s), q = v * (1 - s * f), t = v * (1 - s * (1 - f));
+    const double rows[6][3] = {{v, t, p}, {q, v, p}, {p, v, t}, {p, q, v}, {t, p, v}, {v, p, q}};
+    memcpy(rgb, rows[sector % 6], sizeof rows[0]);
+}
+
+static void blend(double rgb[3], double shade) {
+    double hsv[3], light = 2 * shade - 1;
+    hsv_from_rgb(rgb, hsv);
+    if (fabs(hsv[1]) > 1e-10 && light > 0)
+        hsv[1] = (1 - light) * hsv[1];
+    if (fabs(hsv[1]) > 1e-10 && light < 0)
+        hsv[1] = (1 + light) * hsv[1] - light;
+    if (light > 0)
+        hsv[2] = (1 - light) * hsv[2] + light;
+    if (light < 0)
+        hsv[2] = (1 + light) * hsv[2];
+    hsv[1] = fmin(fmax(hsv[1], 0), 1);
+    hsv[2] = fmin(fmax(hsv[2], 0), 1);
+    rgb_from_hsv(hsv, rgb);
+}
+
+static void reference(const struct colorize_args *args, const float *field, const uint8_t *lut,
+                      int i, int j, double pixel[3]) {
+    size_t stride = (size_t)args->width * (size_t)args->supersample + 2 * (size_t)args->apron;
+    int s = args->supersample;
+    pixel[0] = pixel[1] = pixel[2] = 0;
+    for (int k = 0; k < s * s; k++) {
+        size_t at =
+            (size_t)(args->apron + j * s + k / s) * stride + (size_t)(args->apron + i * s + k % s);
+        double rgb[3];
+        for (int c = 0; c < 3; c++)
+            rgb[c] = lut[3 * sample_index(args, (double)field[at]) + c] / 255.0;
+        if (args->shade)
+            blend(rgb, hillshade(args, field, stride, at));
+        for (int c = 0; c < 3; c++)
+            pixel[c] += rgb[c] * 255 / (s * s);
+    }
+}
+
+static void compare(struct check *check, const struct colorize_args *args, const float *field,
+                    const uint8_t *lut) {
+    const uint8_t *rgb = check_result(check, 0);
+    for (int j = 0; j < args->height; j++) {
+        for (int i = 0; i < args->width; i++) {
+            double pixel[3];
+            reference(args, field, lut, i, j, pixel);
+            for (int c = 0; c < 3; c++) {
+                int got = rgb[3 * ((size_t)j * (size_t)args->width + (size_t)i) + (size_t)c];
+                double off = fabs(got - floor(pixel[c] + 0.5));
+                /* without shading the means are of integers: exact */
+                if (off > (args->shade ? 1 : 0) + 1e-6)
+                    check_fail(check, "row %d column %d channel %d: %d, should be %.4f", j, i, c,
+                               got, pixel[c]);
+            }
+        }
+    }
+}
+
+static float random_sample(struct check *check, const struct colorize_args *args) {
+    const float limit = (float)args->limit;
+    const float edges[] = {0, -1, -0.0f, limit, 2 * limit, NAN, 1e-30f, INFINITY};
+    if (check_pick(check, 10) == 0)
+        return edges[check_pick(check, args->shade ? 7 : 8)]; /* no gradient of infinity */
+    for (;;) {
+        float x = (float)(args->limit * pow(check_uniform(check, 0, 1.1), 3));
+        double at = sample_position(args, (double)x);
+        if (at >= 256 || fabs(at - nearbyint(at)) > 1e-3)
+            return x;
+    }
+}
+
+static void run_case(struct check *check, struct colorize_args args) {
+    size_t columns = (size_t)args.width * (size_t)args.supersample + 2 * (size_t)args.apron;
+    size_t rows = (size_t)args.height * (size_t)args.supersample + 2 * (size_t)args.apron;
+    check_begin(check,
+                "%dx%d, supersample %d, apron %d, limit %g, gamma %g, shade %d, azimuth %g, "
+                "altitude %g, vert_exag %g",
+                args.width, args.height, args.supersample, args.apron, args.limit, args.gamma,
+                args.shade, args.azimuth, args.altitude, args.vert_exag);
+    float *field = check_alloc(check, rows * columns * sizeof *field);
+    uint8_t *lut = check_alloc(check, 768);
+    for (size_t i = 0; i < rows * columns; i++)
+        field[i] = random_sample(check, &args);
+    for (int i = 0; i < 768; i++)
+        lut[i] = check_pick(check, 8) == 0 ? (uint8_t)(255 * check_pick(check, 2))
+                                           : (uint8_t)check_random(check);
+    for (int i = 0; i < 768; i += 96)
+        lut[i + 1] = lut[i + 2] = lut[i]; /* greys */
+    args.field = check_input(check, field, rows * columns * sizeof *field);
+    args.lut = check_input(check, lut, 768);
+    args.rgb = check_output(check, (size_t)args.width * (size_t)args.height * 3);
+    if (check_launch(check, KERNEL_COLORIZE, &args))
+        compare(check, &args, field, lut);
+    check_end(check);
+}
+
+static void run_shade(struct check *check, int shade) {
+    static const int sizes[][2] = {{1, 1},  {1, 9},   {11, 1},  {2, 2},   {17, 13},
+                                   {64, 5}, {127, 3}, {128, 4}, {129, 7}, {300, 31}};
+    static const double gammas[] = {0.3, 1, 0.05, 2.2, 10};
+    check_group(check, shade ? "shaded" : "plain");
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (int k = 0; k < 10; k++) {
+            struct colorize_args args = {
+                .width = sizes[i][0],
+                .height = sizes[i][1],
+                .supersample = 1 + k % 4,
+                .apron = shade + k % 3,
+                .limit = k & 1 ? 400 : pow(10, check_uniform(check, -2, 6)),
+                .gamma = gammas[check_pick(check, 5)],
+                .shade = shade,
+                .azimuth = k < 3 ? 315 : check_uniform(check, 0, 360),
+                .altitude = k < 3    ? 10
+                            : k == 3 ? 90
+                            : k == 4 ? 0
+                                     : check_uniform(check, 0, 90),
+                .vert_exag = k < 2    ? 1.5
+                             : k == 2 ? 0
+                                      : check_uniform(check, 0.001, 2),
+            };
+            run_case(check, args);
+        }
+    }
+    check_group_end(check);
+}
+
+/* With gamma 1 and limit 256 colour k begins exactly at k. */
+static void run_steps(struct check *check) {
+    struct colorize_args args = {
+        .width = 300, .height = 2, .supersample = 1, .limit = 256, .gamma = 1};
+    check_group(check, "exact steps");
+    check_begin(check, "ramps of 0, 1, 2 … and just below");
+    float *field = check_alloc(check, 600 * sizeof *field);
+    uint8_t *lut = check_alloc(check, 768);
+    for (int i = 0; i < 300; i++) {
+        field[i] = (float)i;
+        field[300 + i] = (float)i + 0.9375f;
+    }
+    for (int i = 0; i < 768; i++)
+        lut[i] = (uint8_t)(i / 3);
+    args.field = check_input(check, field, 600 * sizeof *field);
+    args.lut = check_input(check, lut, 768);
+    args.rgb = check_output(check, 1800);
+    if (check_launch(check, KERNEL_COLORIZE, &args))
+        compare(check, &args, field, lut);
+    check_end(check);
+    check_group_end(check);
+}
+
+static void run(struct check *check) {
+    run_shade(check, 0);
+    run_steps(check);
+    run_shade(check, 1);
+}
+
+static void bench(struct check *check) {
+    for (int shade = 0; shade <= 1; shade++) {
+        struct colorize_args args = {.width = 1500,
+                                     .height = 1250,
+                                     .supersample = 1,
+                                     .apron = 1,
+                                     .limit = 400,
+                                     .gamma = 0.3,
+                                     .shade = shade,
+                                     .azimuth = 315,
+                                     .altitude = 10,
+                                     .vert_exag = 1.5};
+        size_t samples = 1502 * 1252;
+        check_begin(check, "bench");
+        float *field = check_alloc(check, samples * sizeof *field);
+        uint8_t *lut = check_alloc(check, 768);
+        for (size_t i = 0; i < samples; i++)
+            field[i] = random_sample(check, &args);
+        for (int i = 0; i < 768; i++)
+            lut[i] = (uint8_t)check_random(check);
+        args.field = check_input(check, field, samples * sizeof *field);
+        args.lut = check_input(check, lut, 768);
+        args.rgb = check_output(check, 1500 * 1250 * 3);
+        double ms = check_bench(check, KERNEL_COLORIZE, &args);
+        printf("colorize 1500x1250 %-6s %10.3f ms %8.2f Mpixels/s\n", shade ? "shaded" : "plain",
+               ms, 1500 * 1250 / ms / 1e3);
+        check_end(check);
+    }
+}
+
+const struct kernel_check colorize_check = {.name = "colorize", .run = run, .bench = bench};
