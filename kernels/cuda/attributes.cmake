@@ -1,0 +1,22 @@
+cmake_minimum_required(VERSION 3.22)
+
+# Writes OUTPUT: one X(name, number) for each CUdevice_attribute of the header CUDA_H, the first name
+# where a number has several.
+file(STRINGS ${CUDA_H} lines REGEX "^ +CU_DEVICE_ATTRIBUTE_[A-Z0-9_]+ *= *[0-9]+,")
+set(text "/* Generated from cuda.h. */\n")
+set(seen "")
+foreach(line ${lines})
+    string(REGEX REPLACE "^ +CU_DEVICE_ATTRIBUTE_([A-Z0-9_]+) *= *([0-9]+),.*" "\\1;\\2" pair "${line}")
+    list(GET pair 0 name)
+    list(GET pair 1 number)
+    if(NOT number IN_LIST seen)
+        list(APPEND seen ${number})
+        string(TOLOWER ${name} name)
+        string(APPEND text "X(${name}, ${number})\n")
+    endif()
+endforeach()
+list(LENGTH seen count)
+if(count LESS 100)
+    message(FATAL_ERROR "only ${count} device attributes found in ${CUDA_H}")
+endif()
+file(WRITE ${OUTPUT} "${text}")

@@ -1,0 +1,16 @@
+/* The kernels' fat binaries, built into the module: kiln_image_<name>. */
+    .macro image name
+    .section .rodata
+    .global kiln_image_\name
+    .hidden kiln_image_\name
+    .balign 16
+kiln_image_\name:
+    .incbin "\name\().fatbin"
+    .endm
+
+    image mandelbrot
+    image colorize
+    image jacobi
+    image laplacian
+    image lombscargle
+    .section .note.GNU-stack, "", @progbits

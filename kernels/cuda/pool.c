@@ -1,0 +1,118 @@
+/*
+ * pool.c: growing bump allocators (pool.h).
+ *
+ * Thread: the stream's; the device's count of bytes is shared by all streams and atomic.
+ */
+#include "kernels/cuda/pool.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/driver.h"
+
+#define CHUNK_GRAIN ((size_t)2 << 20) /* the driver's own grain */
+
+static bool round_up(size_t size, size_t grain, size_t *rounded) {
+    *rounded = (size + grain - 1) / grain * grain;
+    return size <= SIZE_MAX - grain;
+}
+
+/* Counts device memory against the limit of all streams together. */
+static bool account_take(struct pool *pool, size_t size) {
+    struct device *device = pool->device;
+    if (pool->host) {
+        return true;
+    }
+    uint64_t before = atomic_fetch_add(&device->used, size);
+    if (device->max_bytes > 0 && before + size > device->max_bytes) {
+        atomic_fetch_sub(&device->used, size);
+        return false;
+    }
+    return true;
+}
+
+static CUresult chunk_add(struct pool *pool, size_t size) {
+    if (pool->count == POOL_CHUNKS || !account_take(pool, size)) {
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    CUresult result;
+    CUdeviceptr address = 0;
+    void *host = NULL;
+    if (pool->host) {
+        result = driver.cuMemHostAlloc(&host, size, CU_MEMHOSTALLOC_PORTABLE);
+    } else {
+        result = driver.cuMemAlloc(&address, size);
+        host = (void *)(uintptr_t)address;
+    }
+    if (result != CUDA_SUCCESS) {
+        if (!pool->host) {
+            atomic_fetch_sub(&pool->device->used, size);
+        }
+        return result;
+    }
+    pool->chunks[pool->count++] = (struct chunk){.base = host, .size = size};
+    pool->used = 0;
+    return CUDA_SUCCESS;
+}
+
+static void chunks_free(struct pool *pool) {
+    while (pool->count > 0) {
+        struct chunk *chunk = &pool->chunks[--pool->count];
+        if (pool->host) {
+            driver.cuMemFreeHost(chunk->base);
+        } else {
+            driver.cuMemFree((CUdeviceptr)(uintptr_t)chunk->base);
+            atomic_fetch_sub(&pool->device->used, chunk->size);
+        }
+    }
+    pool->used = 0;
+}
+
+CUresult pool_init(struct pool *pool, struct device *device, bool host, size_t smallest) {
+    *pool = (struct pool){.device = device, .host = host, .smallest = smallest};
+    pool->pressure = atomic_load(&device->pressure);
+    return chunk_add(pool, smallest);
+}
+
+void pool_finish(struct pool *pool) {
+    if (pool && pool->device) {
+        chunks_free(pool);
+        pool->device = NULL;
+    }
+}
+
+void *pool_take(struct pool *pool, size_t size) {
+    size_t need, chunk_size;
+    pool->result = CUDA_ERROR_OUT_OF_MEMORY;
+    if (!round_up(size > 0 ? size : 1, POOL_ALIGN, &need) ||
+        !round_up(need, CHUNK_GRAIN, &chunk_size)) {
+        return NULL;
+    }
+    if (pool->count == 0 || need > pool->chunks[pool->count - 1].size - pool->used) {
+        pool->result = chunk_add(pool, chunk_size > pool->smallest ? chunk_size : pool->smallest);
+        if (pool->result != CUDA_SUCCESS) {
+            /* The others give back what they do not use at their next job. */
+            atomic_fetch_add(&pool->device->pressure, 1);
+            return NULL;
+        }
+    }
+    uint8_t *address = pool->chunks[pool->count - 1].base + pool->used;
+    pool->used += need;
+    pool->taken += need;
+    pool->result = CUDA_SUCCESS;
+    return address;
+}
+
+void pool_rewind(struct pool *pool) {
+    uint32_t pressure = atomic_load(&pool->device->pressure);
+    size_t size = pool->taken;
+    bool shrink =
+        pressure != pool->pressure && pool->count == 1 && pool->chunks[0].size > pool->smallest;
+    pool->pressure = pressure;
+    if (pool->count != 1 || shrink) {
+        size = shrink || size < pool->smallest ? pool->smallest : size;
+        chunks_free(pool);
+        if (!round_up(size, CHUNK_GRAIN, &size) || chunk_add(pool, size) != CUDA_SUCCESS) {
+            pool->count = 0; /* the next take tries again, with what it needs */
+        }
+    }
+    pool->used = 0;
+    pool->taken = 0;
+}

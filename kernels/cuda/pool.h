@@ -1,0 +1,55 @@
+/*
+ * pool.h: memory of one stream that is handed out by the job and kept for the next.
+ *
+ * Taking moves a mark; only growth asks the driver. What a job took in several chunks is one chunk
+ * for the next job, so a job like the ones before it never allocates. Nothing is given back one by
+ * one: pool_rewind makes everything free.
+ *
+ * Threads: the stream's. Ownership: the pool owns its chunks; what it hands out is valid until the
+ * next rewind.
+ */
+#ifndef KILN_CUDA_POOL_H
+#define KILN_CUDA_POOL_H
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define POOL_CHUNKS 64
+#define POOL_ALIGN  256
+
+struct device;
+
+/** One allocation of the driver. Device addresses are kept as pointers: host and device share one
+    address space. */
+struct chunk {
+    uint8_t *base;
+    size_t size;
+};
+
+struct pool {
+    struct device *device;
+    bool host;       /* page-locked host memory rather than device memory */
+    size_t smallest; /* bytes of the first chunk */
+    struct chunk chunks[POOL_CHUNKS];
+    int count;
+    size_t used;       /* bytes of the last chunk */
+    size_t taken;      /* bytes since the last rewind, with alignment */
+    uint32_t pressure; /* the device's pressure that this pool has answered */
+    CUresult result;   /* of the last allocation */
+};
+
+/** Makes the first chunk. The device's context is current. */
+CUresult pool_init(struct pool *pool, struct device *device, bool host, size_t smallest);
+void pool_finish(struct pool *pool);
+
+/** `size` bytes (0 counts as 1), aligned to POOL_ALIGN; NULL where memory ran out (pool->result
+    tells why). */
+void *pool_take(struct pool *pool, size_t size);
+
+/** Makes everything free; nothing of the device may still use it. Joins the chunks, and gives back
+    what exceeds the first size after another stream ran out of memory. */
+void pool_rewind(struct pool *pool);
+
+#endif
