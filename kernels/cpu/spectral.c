@@ -46,7 +46,7 @@ static void solve_run(struct solve *solve, struct pool *pool) {
     pool_run(pool, rows_chunk, solve, row_batches);
 }
 
-static enum kiln_status memory_take(struct solve *solve, struct stream *stream) {
+static enum kiln_status scratch_take(struct solve *solve, struct stream *stream) {
     const struct spectral_args *args = solve->job.args;
     size_t across = solve->simd->plan_work(solve->job.across);
     size_t down = solve->simd->plan_work(solve->job.down);
@@ -73,7 +73,7 @@ enum kiln_status spectral_launch(struct stream *stream, const void *arguments) {
                     args->height);
         goto out;
     }
-    if ((status = memory_take(&solve, stream)) != KILN_OK)
+    if ((status = scratch_take(&solve, stream)) != KILN_OK)
         goto out;
     solve_run(&solve, stream->pool);
     status = stream_cancelled(stream) ? KILN_CANCELLED : KILN_OK;

@@ -81,7 +81,8 @@ static void rows(const struct spectral_job *job, size_t batch, bool back, void *
 
 /* L^n of a mode, from q = 1 - L and its complement 2 - q = 1 + L, each accurate by itself. */
 static double power(double q, double complement, int64_t n) {
-    double exponent = (double)n * log1p(-fmin(q, complement));
+    /* Where L is almost 0 both may be rounded to more than 1. */
+    double exponent = (double)n * log1p(-fmin(fmin(q, complement), 1));
     if (exponent < UNDERFLOW_LOG)
         return 0;
     return q > 1 && n % 2 ? -exp(exponent) : exp(exponent);
