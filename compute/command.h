@@ -17,22 +17,23 @@
 
 struct command {
     uint32_t magic;
-    int32_t type;               /* index in job_types */
+    int32_t type; /* index in job_types */
     uint64_t id;
-    int32_t format;             /* enum format */
-    int32_t attempt;            /* 0, or 1 after a worker died with it */
-    uint64_t submitted_ns;      /* clock_ns at submission */
-    uint64_t started_ns;        /* clock_ns when sent: queue = started - submitted */
+    int32_t format;                      /* enum format */
+    int32_t attempt;                     /* 0, or 1 after a worker died with it */
+    uint64_t submitted_ns;               /* clock_ns at submission */
+    uint64_t started_ns;                 /* clock_ns when sent: queue = started - submitted */
     uint64_t data_offset, data_size;     /* input block in the arena; size 0: none */
     uint64_t result_offset, result_size; /* result block in the arena */
-    uint64_t cancel_offset;     /* arena offset of an _Atomic uint32_t the front sets to cancel */
+    uint64_t cancel_offset; /* arena offset of an _Atomic uint32_t the front sets to cancel */
     struct input input;
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
 };
 
 struct answer {
     uint32_t magic;
-    int32_t status; /* enum kiln_status; KILN_DEVICE_FAULT: replace this worker, run the job again */
+    int32_t
+        status; /* enum kiln_status; KILN_DEVICE_FAULT: replace this worker, run the job again */
     uint64_t id;
     uint64_t result_size;
     struct timing timing;

@@ -2,6 +2,7 @@
  * dispatch_private.h: what the parts of the dispatcher share.
  *
  *   dispatch.c          the public calls, the dispatcher's thread and its epoll loop
+ *   dispatch_view.c     what others may see: readiness, devices, counts
  *   dispatch_queue.c    jobs: waiting, sent, answered, lost (state machine of a job)
  *   dispatch_sweep.c    what happens because time has passed: deadlines, hang-ups, silence
  *   dispatch_canary.c   the job that asks a device whether it still answers
@@ -191,7 +192,8 @@ void devices_destroy(struct dispatch *dispatch);
 /* supervise.c */
 
 enum device_state supervisor_state(const struct supervisor *supervisor);
-/** Kills the worker; its jobs stay where they are until its death is certain. */
+/** Kills the worker; its jobs stay where they are until its death is certain. An empty reason: the
+    way it ended will be the reason. */
 void supervisor_kill_locked(struct supervisor *supervisor, const char *reason);
 /** Its first canary came back: it takes jobs from now on. */
 void supervisor_serve_locked(struct dispatch *dispatch, struct supervisor *supervisor);

@@ -11,7 +11,8 @@
  *                                attempt 0: QUEUED as attempt 1; attempt 1: FREE (done) ◀────┘
  *
  * The queue is first come, first served, except that a job which cannot run now (its device is busy
- * or restarting, or there is no memory for its result) does not hold up those behind it that can.
+ * or restarting, or there is no memory for its result) does not hold up those behind it that can
+ * (those that lack memory themselves excepted).
  * Jobs with an input block take their result block when they arrive, others when they are sent. So
  * a waiting job either holds nothing or all that it needs, and waiting jobs cannot lock each other
  * out.
@@ -172,9 +173,14 @@ enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor 
 
 void queue_pump_locked(struct dispatch *dispatch) {
     struct job *next;
+    bool short_of_memory = false;
     dispatch->starved = false;
     for (struct job *job = dispatch->queue.head; job && any_room(dispatch); job = next) {
         next = job->next;
+        if (short_of_memory && job->result.size == 0) {
+            continue; /* memory is first come, first served: else large jobs would never get theirs
+                       */
+        }
         struct supervisor *supervisor = choose(dispatch, job);
         if (!supervisor) {
             continue;
@@ -184,6 +190,7 @@ void queue_pump_locked(struct dispatch *dispatch) {
         if (status != KILN_OK) {
             job_list_insert(&dispatch->queue, job, next);
             dispatch->starved = true;
+            short_of_memory = short_of_memory || status == KILN_NO_MEMORY;
         }
     }
     for (int i = 0; i < dispatch->count; i++) {

@@ -48,24 +48,24 @@ struct input {
 /** What a job will need; computed in the front before anything is queued. */
 struct plan {
     uint64_t result_bytes; /* upper bound of the encoded result */
-    double cost;           /* elementary steps (cell updates, iterations, pairs): for the queue and metrics */
+    double cost; /* elementary steps (cell updates, iterations, pairs): for the queue and metrics */
 };
 
 /** What a worker's run sees. Pointers are valid during the run only. */
 struct task {
     const struct backend *backend;
     struct stream *stream;
-    const void *params;        /* the kind's parameter struct */
-    const struct input *input; /* validated again by run: the bytes are shared memory */
-    const uint8_t *data;       /* the input block, or NULL */
-    enum format format;        /* one of the kind's formats */
-    uint8_t *result;           /* result block, 4096-byte aligned */
-    uint64_t capacity;         /* its bytes */
-    uint64_t size;             /* out: bytes of the encoded result */
-    const char *device_name;   /* "cpu:0", for JSON results */
-    uint64_t id;               /* job id, for JSON results; 0 in warm-up */
-    struct timing *timing;     /* queue is filled in; phases are added by stream finish */
-    uint64_t started_ns;       /* when the job was submitted, for `total` in JSON results */
+    const void *params;          /* the kind's parameter struct */
+    const struct input *input;   /* validated again by run: the bytes are shared memory */
+    const uint8_t *data;         /* the input block, or NULL */
+    enum format format;          /* one of the kind's formats */
+    uint8_t *result;             /* result block, 4096-byte aligned */
+    uint64_t capacity;           /* its bytes */
+    uint64_t size;               /* out: bytes of the encoded result */
+    const char *device_name;     /* "cpu:0", for JSON results */
+    uint64_t id;                 /* job id, for JSON results; 0 in warm-up */
+    struct timing *timing;       /* queue is filled in; phases are added by stream finish */
+    uint64_t started_ns;         /* when the job was submitted, for `total` in JSON results */
     char detail[JOB_DETAIL_MAX]; /* out: what went wrong, one sentence for the client */
 };
 
@@ -83,18 +83,18 @@ struct job_type {
     const char *name;  /* route is /v1/<name> */
     const char *title; /* one line */
     enum input_kind input;
-    bool get;                     /* also answers GET (no input; cacheable) */
-    const struct field *fields;   /* ended by name NULL */
-    size_t params_size;           /* ≤ JOB_PARAMS_MAX */
-    const enum format *formats;   /* ended by FORMAT_NONE; the first is the default */
-    const enum format *accepts;   /* formats of the input body, ended by FORMAT_NONE; NULL for none */
+    bool get;                   /* also answers GET (no input; cacheable) */
+    const struct field *fields; /* ended by name NULL */
+    size_t params_size;         /* ≤ JOB_PARAMS_MAX */
+    const enum format *formats; /* ended by FORMAT_NONE; the first is the default */
+    const enum format *accepts; /* formats of the input body, ended by FORMAT_NONE; NULL for none */
     const struct job_path *paths; /* ended by pattern NULL, or NULL */
     int version;                  /* part of the ETag: raise it when results change */
 
     /** Cross-field checks and normalisation (may rewrite `auto` values). Complains of bad fields.
         `data` is the input block (SERIES: the arrays), or NULL. Front thread; bounded time. */
-    void (*check)(void *params, const struct input *input, const uint8_t *data,
-                  enum format format, const struct limits *limits, struct complaints *complaints);
+    void (*check)(void *params, const struct input *input, const uint8_t *data, enum format format,
+                  const struct limits *limits, struct complaints *complaints);
     /** Only after a check without complaints. KILN_OK or KILN_JOB_TOO_LARGE on overflow. */
     enum kiln_status (*plan)(const void *params, const struct input *input, enum format format,
                              struct plan *plan);
@@ -129,7 +129,7 @@ struct job {
     struct block body;   /* input block; empty for none */
     struct block result; /* taken by the dispatcher; the owner gives it back after done */
     struct plan plan;
-    int watch_fd;        /* the client's socket, polled for hang-up; -1 for none. Not owned. */
+    int watch_fd; /* the client's socket, polled for hang-up; -1 for none. Not owned. */
 
     /* filled when done */
     enum kiln_status status;
@@ -138,7 +138,8 @@ struct job {
     struct timing timing;
     char device_name[24]; /* that ran it */
 
-    /** Called once, on the dispatcher's thread, or inside dispatch_submit when that fails at once. */
+    /** Called once, on the dispatcher's thread, or inside dispatch_submit when that fails at once.
+     */
     void (*done)(struct job *job);
     void *context; /* the owner's */
 

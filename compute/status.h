@@ -22,7 +22,8 @@
     X(LENGTH_REQUIRED, 411, "length-required", "The body needs a Content-Length")                  \
     X(TOO_LARGE, 413, "too-large", "The request is larger than this daemon accepts")               \
     X(URI_TOO_LONG, 414, "uri-too-long", "The address is longer than this daemon accepts")         \
-    X(MEDIA_TYPE, 415, "unsupported-media-type", "The body has a media type this address cannot read") \
+    X(MEDIA_TYPE, 415, "unsupported-media-type",                                                   \
+      "The body has a media type this address cannot read")                                        \
     X(INVALID, 422, "invalid-fields", "Some fields are missing, unknown or out of range")          \
     X(UNSUPPORTED, 422, "unsupported", "This combination is not available")                        \
     X(CANCELLED, 499, "cancelled", "The client went away")                                         \

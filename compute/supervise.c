@@ -60,7 +60,8 @@ void supervisor_kill_locked(struct supervisor *supervisor, const char *reason) {
         supervisor->phase != WORKER_SERVING) {
         return;
     }
-    log_warning("%s: worker %ld is replaced: %s", supervisor->name, (long)supervisor->pid, reason);
+    log_write(*reason ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG, "%s: worker %ld is replaced: %s",
+              supervisor->name, (long)supervisor->pid, reason);
     snprintf(supervisor->reason, sizeof supervisor->reason, "%s", reason);
     supervisor->phase = WORKER_DYING;
     supervisor->dying_ns = clock_ns();
@@ -99,6 +100,11 @@ static void plan_respawn_locked(struct supervisor *supervisor, uint64_t now, con
     }
     if (supervisor->broken || supervisor->deaths >= DEATHS_MAX ||
         (supervisor->failed && !supervisor->served)) {
+        if (supervisor->deaths >= DEATHS_MAX) {
+            snprintf(supervisor->reason, sizeof supervisor->reason,
+                     "its worker died %d times within a minute; at last it %s", supervisor->deaths,
+                     how);
+        }
         supervisor->broken = true;
         supervisor->deaths = 0;
         supervisor->respawn_ns = now + BROKEN_RETRY;
@@ -181,11 +187,12 @@ static bool answers_take(struct dispatch *dispatch, struct supervisor *superviso
     return !*ended;
 }
 
-/* A socket of the worker has closed: no more events from it, and the process has to go. */
+/* A socket of the worker has closed: no more events from it, and the process has to go. Most likely
+   it is ending already, and how it ends will be the reason. */
 static void on_closed(struct dispatch *dispatch, struct supervisor *supervisor, int fd) {
     epoll_ctl(dispatch->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
     pthread_mutex_lock(&dispatch->lock);
-    supervisor_kill_locked(supervisor, "it closed its socket");
+    supervisor_kill_locked(supervisor, "");
     pthread_mutex_unlock(&dispatch->lock);
 }
 

@@ -44,8 +44,9 @@ struct stream; /* one slot's queue and pools; likewise */
 enum phase { PHASE_UPLOAD, PHASE_KERNEL, PHASE_DOWNLOAD, PHASE_ENCODE, PHASE_COUNT };
 
 struct device_options {
-    int threads;        /* CPU: worker threads of the pool, 0 for one a core */
-    uint64_t max_bytes; /* device memory that all streams together may hold, 0 for no limit of ours */
+    int threads; /* CPU: worker threads of the pool, 0 for one a core */
+    uint64_t
+        max_bytes; /* device memory that all streams together may hold, 0 for no limit of ours */
 };
 
 struct backend {
@@ -53,7 +54,8 @@ struct backend {
     const char *name;
 
     /** Writes a JSON array of the devices there are: [{"name","index",…}]. On failure writes the
-        reason into `why` (what is missing, in one sentence a user can act on). Starts no context. */
+        reason into `why` (what is missing, in one sentence a user can act on). Starts no context.
+     */
     enum kiln_status (*enumerate)(struct text *json, char *why, size_t why_size);
 
     /** Opens device `index` with one persistent context and every kernel loaded. */
@@ -84,7 +86,8 @@ struct backend {
     void *(*host)(struct stream *stream, size_t size);
     /** Device memory that download will copy to `host`; on the CPU it is `host` itself. */
     void *(*result)(struct stream *stream, void *host, size_t size);
-    enum kiln_status (*download)(struct stream *stream, void *host, const void *device, size_t size);
+    enum kiln_status (*download)(struct stream *stream, void *host, const void *device,
+                                 size_t size);
     /** Runs kernel `id` with its argument struct (kernels/<name>.h). */
     enum kiln_status (*launch)(struct stream *stream, enum kernel_id id, const void *args);
     enum kiln_status (*wait)(struct stream *stream);

@@ -21,15 +21,15 @@ struct colorize_args {
     int32_t width, height; /* pixels of the picture */
     int32_t supersample;   /* samples a pixel along each axis, ≥ 1 */
     int32_t apron;         /* samples around the picture, ≥ 0 */
-    const float *field;    /* device, (height*supersample + 2*apron) × (width*supersample + 2*apron) */
-    double limit;          /* field value of the last colour, > 0 */
-    double gamma;          /* exponent, > 0 */
-    int32_t shade;         /* 0 or 1 */
-    double azimuth;        /* degrees clockwise from north */
-    double altitude;       /* degrees above the horizon */
-    double vert_exag;      /* factor on the field before gradients */
-    const uint8_t *lut;    /* device, 256 × RGB */
-    uint8_t *rgb;          /* device, height × width × 3 */
+    const float *field; /* device, (height*supersample + 2*apron) × (width*supersample + 2*apron) */
+    double limit;       /* field value of the last colour, > 0 */
+    double gamma;       /* exponent, > 0 */
+    int32_t shade;      /* 0 or 1 */
+    double azimuth;     /* degrees clockwise from north */
+    double altitude;    /* degrees above the horizon */
+    double vert_exag;   /* factor on the field before gradients */
+    const uint8_t *lut; /* device, 256 × RGB */
+    uint8_t *rgb;       /* device, height × width × 3 */
 };
 
 #endif

@@ -1,9 +1,11 @@
 /*
- * jacobi.h: arguments of the kernel `jacobi`, literal Jacobi sweeps of the discrete Poisson problem.
+ * jacobi.h: arguments of the kernel `jacobi`, literal Jacobi sweeps of the discrete Poisson
+ * problem.
  *
- * One sweep is X'[i,j] = (((X[i-1,j] + X[i+1,j]) + (X[i,j-1] + X[i,j+1])) - B[i,j]) * 0.25, with zero
- * outside the array, in exactly this order of roundings (no fused operations) on every backend, so
- * that results are byte-identical to the same expression in NumPy. Planes are independent.
+ * One sweep is X'[i,j] = (((X[i-1,j] + X[i+1,j]) + (X[i,j-1] + X[i,j+1])) - B[i,j]) * 0.25, with
+ * zero outside the array, in exactly this order of roundings (no fused operations) on every
+ * backend, so that results are byte-identical to the same expression in NumPy. Planes are
+ * independent.
  *
  * With tolerance > 0 the sweeps stop after the first multiple of JACOBI_CHECK sweeps whose last
  * sweep changed no element of any plane by more than `tolerance` (max |X' - X|).

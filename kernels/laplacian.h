@@ -1,8 +1,8 @@
 /*
  * laplacian.h: arguments of the kernel `laplacian`, the five-point Laplacian with zero outside.
  *
- * B[i,j] = ((X[i-1,j] + X[i+1,j]) + (X[i,j-1] + X[i,j+1])) - 4*X[i,j], the right-hand side of which X
- * is the fixed point of the Jacobi update. Integers are exact (|X| < 2^28); doubles round in the
+ * B[i,j] = ((X[i-1,j] + X[i+1,j]) + (X[i,j-1] + X[i,j+1])) - 4*X[i,j], the right-hand side of which
+ * X is the fixed point of the Jacobi update. Integers are exact (|X| < 2^28); doubles round in the
  * order written.
  *
  * Tolerance: equal bytes.

@@ -9,8 +9,8 @@
  * Where D is not positive beyond rounding (a singular bin: f = 0, two coincident phases) p is the
  * one-parameter fit where that is defined (max(CC,SS) > 0), else NaN.
  *
- * Accuracy on standard power, |t| ≤ 4000, f ≤ 100, n ≤ 4096: fp64 1e-9 absolute; fp32 5e-6 absolute.
- * The phase is reduced in double in both.
+ * Accuracy on standard power, |t| ≤ 4000, f ≤ 100, n ≤ 4096: fp64 1e-9 absolute; fp32 5e-6
+ * absolute. The phase is reduced in double in both.
  */
 #ifndef KILN_KERNELS_LOMBSCARGLE_H
 #define KILN_KERNELS_LOMBSCARGLE_H
@@ -25,14 +25,14 @@ enum lombscargle_normalization {
 };
 
 struct lombscargle_args {
-    int64_t n;               /* samples, ≥ 1 */
-    const double *t;         /* device, n: times less their midpoint */
-    const double *y;         /* device, n: values (less their weighted mean if centred) */
-    const double *w;         /* device, n: weights, ≥ 0, sum 1 */
-    double y_mean;           /* Σ w y of the array as passed */
-    double yy;               /* Σ w y² of the array as passed, less y_mean² if fit_mean; > 0 */
-    int64_t nf;              /* frequencies, ≥ 1 */
-    double f0, df;           /* grid f0 + k df, cycles per unit of time; used where frequency is NULL */
+    int64_t n;       /* samples, ≥ 1 */
+    const double *t; /* device, n: times less their midpoint */
+    const double *y; /* device, n: values (less their weighted mean if centred) */
+    const double *w; /* device, n: weights, ≥ 0, sum 1 */
+    double y_mean;   /* Σ w y of the array as passed */
+    double yy;       /* Σ w y² of the array as passed, less y_mean² if fit_mean; > 0 */
+    int64_t nf;      /* frequencies, ≥ 1 */
+    double f0, df;   /* grid f0 + k df, cycles per unit of time; used where frequency is NULL */
     const double *frequency; /* device, nf, or NULL */
     int32_t fit_mean;        /* floating mean */
     int32_t normalization;   /* enum lombscargle_normalization */

@@ -18,15 +18,15 @@
 #include <stdint.h>
 
 struct mandelbrot_args {
-    int32_t width, height;  /* samples, ≥ 1 */
-    double x0, y0;          /* c of sample (0,0) */
-    double dx, dy;          /* steps; dy is negative in an image with y up */
-    int64_t max_iter;       /* ≥ 1, ≤ INT32_MAX */
-    double escape_radius;   /* 2 … 1e9 */
-    int32_t fp64;           /* 0: float, 1: double */
-    int32_t continuous;     /* 0: `smooth` receives (float)count */
-    int32_t *count;         /* device, height × width, row-major, or NULL */
-    float *smooth;          /* device, height × width, row-major, or NULL */
+    int32_t width, height; /* samples, ≥ 1 */
+    double x0, y0;         /* c of sample (0,0) */
+    double dx, dy;         /* steps; dy is negative in an image with y up */
+    int64_t max_iter;      /* ≥ 1, ≤ INT32_MAX */
+    double escape_radius;  /* 2 … 1e9 */
+    int32_t fp64;          /* 0: float, 1: double */
+    int32_t continuous;    /* 0: `smooth` receives (float)count */
+    int32_t *count;        /* device, height × width, row-major, or NULL */
+    float *smooth;         /* device, height × width, row-major, or NULL */
 };
 
 #endif

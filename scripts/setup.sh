@@ -95,12 +95,15 @@ setup_packages() {
     setup_need "$rows"
 }
 
-# The folder of a toolkit that is already on the machine, or nothing.
+# The folder of a toolkit that is already on the machine, or nothing. The compiler itself says where
+# it lives: on the PATH it may be a link or a wrapper.
 setup_cuda_find() {
-    local nvcc
+    local nvcc top
     for nvcc in "${CUDA_HOME:+$CUDA_HOME/bin/nvcc}" "$(command -v nvcc)" /usr/local/cuda/bin/nvcc; do
-        if [[ -n $nvcc && -x $nvcc ]]; then
-            dirname "$(dirname "$(readlink -f "$nvcc")")"
+        if [[ -z $nvcc || ! -x $nvcc ]]; then continue; fi
+        top=$("$nvcc" --dryrun -x cu /dev/null 2>&1 | sed -n 's/^#\$ TOP=//p') || true
+        if [[ -x $top/bin/nvcc && -f $top/include/cuda_runtime.h ]]; then
+            (cd "$top" && pwd)
             return 0
         fi
     done

@@ -138,20 +138,29 @@ static enum MHD_Result options_reply(struct exchange *exchange) {
     return reply_send(exchange, MHD_HTTP_NO_CONTENT, NULL, response);
 }
 
+/* The library closes a connection that is answered in the first call; where no body follows, the
+   second call comes at once and answers instead. */
+static enum MHD_Result begin_end(struct exchange *exchange) {
+    if (exchange->outcome == OUTCOME_FAULT && exchange->close) {
+        return problem_send(exchange);
+    }
+    return MHD_YES;
+}
+
 enum MHD_Result exchange_begin(struct exchange *exchange, const char *method, const char *version) {
     exchange->stage = STAGE_BODY;
     exchange->method = method_by_name(method);
     exchange->match.route = NULL;
     if (headers_check(exchange, version) != KILN_OK) {
-        return problem_send(exchange);
+        return begin_end(exchange);
     }
     if (exchange->method == METHOD_OPTIONS) {
-        return options_reply(exchange);
+        return exchange->close ? options_reply(exchange) : MHD_YES;
     }
     if (request_check(exchange, method) != KILN_OK ||
         (exchange->framing.sized && exchange->framing.length > 0 &&
          body_take(exchange, exchange->framing.length) != KILN_OK)) {
-        return problem_send(exchange);
+        return begin_end(exchange);
     }
     exchange->close = false;
     return MHD_YES;
@@ -206,6 +215,9 @@ enum MHD_Result exchange_continue(struct exchange *exchange) {
     client_phase_set(exchange->client, CLIENT_WORKING);
     if (exchange->stage == STAGE_BODY && exchange->outcome == OUTCOME_FAULT) {
         return problem_send(exchange);
+    }
+    if (exchange->method == METHOD_OPTIONS) {
+        return options_reply(exchange);
     }
     return exchange->match.route->handle(exchange);
 }

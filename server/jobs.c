@@ -222,7 +222,7 @@ static enum MHD_Result result_reply(struct exchange *exchange) {
     timing_header(response, &job->timing);
     caching_headers(exchange, response);
     reply_header(response, "Kiln-Device", "%s", job->device_name);
-    reply_header(response, "Kiln-Job", "%" PRIu64, job->id);
+    reply_header(response, "Kiln-Job", "%016" PRIx64, job->id);
     return reply_send(exchange, MHD_HTTP_OK, format_row(job->format)->media, response);
 }
 

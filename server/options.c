@@ -45,7 +45,7 @@ static const struct option_row rows[] = {
     {"max-body", OPTION_BYTES, AT(max_body), 1024, 0x1p40, "64M", NULL, "largest request body"},
     {"max-pixels", OPTION_COUNT, AT(max_pixels), 1, 0x1p40, "67108864", NULL,
      "most samples of one picture"},
-    {"max-iterations", OPTION_COUNT, AT(max_iterations), 1, 2147483647, "10000000", NULL,
+    {"max-iterations", OPTION_COUNT, AT(max_iterations), 1, 1e12, "10000000", NULL,
      "most iterations of one job"},
     {"max-samples", OPTION_COUNT, AT(max_samples), 3, 0x1p40, "10000000", NULL,
      "most points of one light curve"},

@@ -53,7 +53,7 @@ static void problem_print(struct exchange *exchange, struct text *text) {
         errors_print(text, &exchange->complaints);
     }
     if (exchange->job.id != 0) {
-        text_format(text, ",\"job\":%llu", (unsigned long long)exchange->job.id);
+        text_format(text, ",\"job\":\"%016llx\"", (unsigned long long)exchange->job.id);
     }
     text_string(text, "}\n");
 }

@@ -2,9 +2,13 @@
  * csv.h: light curves as comma-separated text.
  *
  * Lines of two or three numbers: time, value and optionally the value's uncertainty. Separators are
- * comma, semicolon, tab or blanks; empty lines and lines starting with '#' are skipped; the first
- * line may be a header. With a header, columns named t|time, y|value|mag|flux, dy|err|error|sigma
- * are found by name (any case, quotes removed); otherwise the first two or three columns count.
+ * comma, semicolon, tab or blanks, one kind in a file, as the first line shows; empty lines and
+ * lines starting with '#' are skipped; the first line is a header if it does not start with a
+ * number. With a header, columns named t|time, y|value|mag|flux, dy|err|error|sigma are found by
+ * name (any case, quotes removed); without both t and y the first two or three columns count.
+ * Further columns are ignored where there is a header and refused where there is none. Quotes
+ * around a field are removed; empty fields at the end of a line, a byte order mark and carriage
+ * returns are ignored.
  *
  * Threads: reentrant.
  */

@@ -2,8 +2,9 @@
  * image.h: reading images of any accepted encoding as planes, writing planes as images.
  *
  * Encodings: PNG (1, 2, 4, 8, 16 bit; grey, RGB, with alpha; palettes are expanded; no interlace
- * limit), PGM/PPM/PAM (P2, P3, P5, P6, P7; maxval to 65535), NPY (h×w or h×w×c with c ≤ 4; int8…
- * int64, uint8…uint64, float16/32/64, bool; C and Fortran order; either byte order).
+ * limit; transparent colours become alpha), PGM/PPM/PAM (P2, P3, P5, P6, P7; maxval to 65535,
+ * samples as stored), NPY (h×w or h×w×c with c ≤ 4; int8… int64, uint8…uint64, float16/32/64, bool;
+ * C and Fortran order; either byte order).
  *
  * Everything here takes hostile bytes: sizes are checked in 64 bits against `max_pixels` before any
  * memory is touched, and a broken file is KILN_MALFORMED with one sentence in `why`.
@@ -25,7 +26,7 @@ struct image_info {
     enum format format;     /* PNG, PGM or NPY */
     uint32_t width, height; /* pixels, ≥ 1 */
     uint32_t channels;      /* 1 … 4 */
-    uint32_t depth;         /* bits of an integer sample: 8 or 16 (NPY: 8, 16, 32, 64); 0: floating */
+    uint32_t depth; /* bits of an integer sample: 8 or 16 (NPY: 8, 16, 32, 64); 0: floating */
 };
 
 enum sample { SAMPLE_INT32, SAMPLE_FLOAT, SAMPLE_DOUBLE };
@@ -36,10 +37,10 @@ enum kiln_status image_probe(const void *bytes, size_t size, enum format format,
                              uint64_t max_pixels, struct image_info *info, char *why,
                              size_t why_size);
 
-/** Decodes into channels × height × width elements of `sample`, each scale*(pixel - offset) computed
-    in double and rounded once (INT32: to nearest; out of range is KILN_MALFORMED). `info` is what
-    probe gave; a file whose header has changed since, or non-finite samples, is KILN_MALFORMED.
-    Scratch memory is allocated inside and freed before return (KILN_NO_MEMORY). */
+/** Decodes into channels × height × width elements of `sample`, each scale*(pixel - offset)
+   computed in double and rounded once (INT32: to nearest; out of range is KILN_MALFORMED). `info`
+   is what probe gave; a file whose header has changed since, or non-finite samples, is
+   KILN_MALFORMED. Scratch memory is allocated inside and freed before return (KILN_NO_MEMORY). */
 enum kiln_status image_read(const void *bytes, size_t size, const struct image_info *info,
                             enum sample sample, double offset, double scale, void *planes,
                             char *why, size_t why_size);

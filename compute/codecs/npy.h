@@ -13,21 +13,21 @@
 #include <stdint.h>
 
 #define NPY_DIMENSIONS_MAX 4
-#define NPY_HEADER_MAX 65536 /* a longer header is refused */
+#define NPY_HEADER_MAX     65536 /* a longer header is refused */
 
 struct npy {
-    char kind;    /* 'b' bool, 'i', 'u', 'f' */
+    char kind;     /* 'b' bool, 'i', 'u', 'f' */
     uint32_t item; /* bytes an element: 1, 2, 4, 8 */
-    bool swapped; /* byte order differs from the host's */
-    bool fortran; /* column-major */
+    bool swapped;  /* byte order differs from the host's */
+    bool fortran;  /* column-major */
     uint32_t dimensions;
     uint64_t shape[NPY_DIMENSIONS_MAX]; /* each ≥ 0; product × item checked against the size */
     uint64_t count;                     /* product */
     size_t data;                        /* offset of the first element */
 };
 
-/** Parses and checks the header against `size` bytes in all (`size` may be only the head of the file
-    when `whole` is false). Object, structured, complex and unknown types are KILN_MALFORMED. */
+/** Parses and checks the header against `size` bytes in all (`size` may be only the head of the
+   file when `whole` is false). Object, structured, complex and unknown types are KILN_MALFORMED. */
 enum kiln_status npy_parse(const void *bytes, size_t size, bool whole, struct npy *npy, char *why,
                            size_t why_size);
 

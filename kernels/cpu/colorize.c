@@ -4,12 +4,11 @@
  * The arithmetic of shading is that of Matplotlib's LightSource (hillshade, shade_normals,
  * blend_hsv), with the fixed contrast range that the header names.
  */
+#include "kernels/colorize.h"
 #include "kernels/cpu/colorize_simd.h"
 #include "kernels/cpu/stream.h"
-#include "kernels/colorize.h"
 
 #include <math.h>
-#include <string.h>
 
 #define CHUNK_SAMPLES ((size_t)16384)
 
@@ -42,8 +41,7 @@ static void thresholds_fill(struct colorize_tables *tables, double limit, double
 
 /* Saturation, value and the hue's weights of one colour. In RGB terms a channel is
    v * (1 - s * weight) with weight (max - channel) / (max - min). */
-static void hue_fill(struct colorize_tables *tables, int k) {
-    const uint8_t *rgb = tables->rgb[k];
+static void hue_fill(struct colorize_tables *tables, int k, const uint8_t *rgb) {
     int most = 0, least = 255;
     for (int channel = 0; channel < 3; channel++) {
         most = rgb[channel] > most ? rgb[channel] : most;
@@ -60,10 +58,10 @@ static void tables_fill(struct colorize_tables *tables, const struct colorize_ar
     const double radian = 3.14159265358979323846 / 180;
     thresholds_fill(tables, args->limit, args->gamma);
     for (int k = 0; k < 256; k++) {
-        memcpy(tables->rgb[k], args->lut + 3 * k, 3);
-        tables->rgb[k][3] = 0;
+        const uint8_t *rgb = args->lut + 3 * k;
+        tables->packed[k] = rgb[0] | (uint32_t)rgb[1] << 8 | (uint32_t)rgb[2] << 16;
         if (args->shade)
-            hue_fill(tables, k);
+            hue_fill(tables, k, rgb);
     }
     double azimuth = (90 - args->azimuth) * radian, altitude = args->altitude * radian;
     tables->light[0] = (float)(cos(azimuth) * cos(altitude));

@@ -7,43 +7,48 @@
 #include "kernels/cpu/colorize_simd.h"
 #include "kernels/cpu/simd.h"
 
-/* Number of thresholds 1…255 that are not above x; 0 for what is not a number. */
-static inline int index_find(const float *threshold, float x) {
-    int index = 0;
-    for (int bit = 128; bit; bit >>= 1)
-        index += x >= threshold[index + bit] ? bit : 0;
-    return index;
-}
-
-static void indices_find(const struct colorize_run *run, const float *field, int *index) {
+/* For each pixel the number of thresholds 1…255 that are not above its sample, by bisection of all
+   pixels side by side; 0 for what is not a number. */
+static void indices_find(const struct colorize_run *run, const float *field, int32_t *index) {
     const float *threshold = run->tables->threshold;
-    for (int p = 0; p < run->pixels; p++)
-        index[p] = index_find(threshold, field[(ptrdiff_t)p * run->supersample]);
+    float x[COLORIZE_RUN];
+    for (int p = 0; p < run->pixels; p++) {
+        x[p] = field[(ptrdiff_t)p * run->supersample];
+        index[p] = 0;
+    }
+    for (int32_t bit = 128; bit; bit >>= 1) {
+        for (int p = 0; p < run->pixels; p++)
+            index[p] += -(int32_t)(x[p] >= threshold[index[p] + bit]) & bit;
+    }
 }
 
-static void colours_add(const struct colorize_run *run, const int *index, uint32_t (*sum)[3]) {
+static void colours_add(const struct colorize_run *run, const int32_t *index,
+                        uint32_t (*sum)[COLORIZE_RUN]) {
     for (int p = 0; p < run->pixels; p++) {
-        const uint8_t *rgb = run->tables->rgb[index[p]];
-        for (int channel = 0; channel < 3; channel++)
-            sum[p][channel] += rgb[channel];
+        uint32_t colour = run->tables->packed[index[p]];
+        sum[0][p] += colour & 255;
+        sum[1][p] += colour >> 8 & 255;
+        sum[2][p] += colour >> 16;
     }
 }
 
 static void run_plain(const struct colorize_run *run) {
-    int index[COLORIZE_RUN];
-    uint32_t sum[COLORIZE_RUN][3] = {{0}};
-    int samples = run->supersample * run->supersample;
+    int32_t index[COLORIZE_RUN];
+    uint32_t sum[3][COLORIZE_RUN] = {{0}};
+    uint32_t samples = (uint32_t)(run->supersample * run->supersample);
     for (int row = 0; row < run->supersample; row++) {
         for (int column = 0; column < run->supersample; column++) {
             indices_find(run, run->field + row * run->stride + column, index);
             colours_add(run, index, sum);
         }
     }
-    for (int i = 0; i < 3 * run->pixels; i++) {
-        uint32_t all = (&sum[0][0])[i];
-        run->rgb[i] = samples == 1
-                          ? (uint8_t)all
-                          : (uint8_t)((2 * all + (uint32_t)samples) / (2 * (uint32_t)samples));
+    for (int channel = 0; channel < 3 && samples > 1; channel++) {
+        for (int p = 0; p < run->pixels; p++)
+            sum[channel][p] = (2 * sum[channel][p] + samples) / (2 * samples);
+    }
+    for (int p = 0; p < run->pixels; p++) {
+        for (int channel = 0; channel < 3; channel++)
+            run->rgb[3 * p + channel] = (uint8_t)sum[channel][p];
     }
 }
 
@@ -71,7 +76,7 @@ static void light_find(const struct colorize_run *run, const float *field, float
 }
 
 /* Matplotlib's blend_hsv with its default extremes: lit samples go to white, dark ones to black. */
-static void shaded_add(const struct colorize_run *run, const int *index, const float *light,
+static void shaded_add(const struct colorize_run *run, const int32_t *index, const float *light,
                        float (*sum)[COLORIZE_RUN]) {
     const struct colorize_tables *tables = run->tables;
     for (int p = 0; p < run->pixels; p++) {
@@ -86,7 +91,7 @@ static void shaded_add(const struct colorize_run *run, const int *index, const f
 }
 
 static void run_shaded(const struct colorize_run *run) {
-    int index[COLORIZE_RUN];
+    int32_t index[COLORIZE_RUN];
     float light[COLORIZE_RUN];
     float sum[3][COLORIZE_RUN] = {{0}};
     float scale = 255.0f / (float)(run->supersample * run->supersample);

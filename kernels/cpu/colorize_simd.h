@@ -15,8 +15,8 @@
 #include <stdint.h>
 
 struct colorize_tables {
-    float threshold[256]; /* [0] unused, ascending */
-    uint8_t rgb[256][4];
+    float threshold[256];              /* [0] unused, ascending */
+    uint32_t packed[256];              /* red | green << 8 | blue << 16 */
     float saturation[256], value[256]; /* 0 … 1 */
     float weight[3][256];
     float light[3];        /* direction to the light: x, y, z */

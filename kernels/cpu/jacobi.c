@@ -8,18 +8,20 @@
  * cache (jacobi_simd.h) between two private copies. Every element takes the same sums in the same
  * order as in the literal loop, so the bytes are the same.
  */
+#include "kernels/jacobi.h"
 #include "kernels/cpu/jacobi_simd.h"
 #include "kernels/cpu/stream.h"
-#include "kernels/jacobi.h"
 
 #include <math.h>
 #include <string.h>
 
 #define LINE           ((size_t)64)
-#define SWEEPS_MAX     32             /* of a batch */
-#define STRIP_BYTES    ((size_t)2048) /* much longer rows are cut */
-#define BAND_ROWS      ((size_t)128)  /* taller cut planes have several bands even for one thread */
-#define PARALLEL_CELLS ((size_t)16384) /* smaller problems stay on the calling thread */
+#define SWEEPS_MAX     32                  /* of a batch */
+#define STRIP_BYTES    ((size_t)2048)      /* much longer rows are cut */
+#define BAND_BYTES     ((size_t)512 << 10) /* of a tile: its copies stay in the second-level cache */
+#define COPY_ROWS      ((size_t)256)
+#define CACHE_BYTES    ((size_t)8 << 20) /* planes beyond this are in memory: longer batches */
+#define PARALLEL_CELLS ((size_t)16384)   /* smaller problems stay on the calling thread */
 
 static const struct jacobi_simd *const tables[ISA_COUNT][2] = {
 #define X(isa) [ISA_##isa] = {&jacobi_##isa##_f32, &jacobi_##isa##_f64},
@@ -55,21 +57,37 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Copies width × height × planes elements between packed and padded rows. `from` NULL: zeros. */
-static void pad(const struct problem *problem, char *to, const char *from) {
-    size_t row = problem->width * problem->element;
-    for (size_t r = 0; r < problem->height * problem->planes; r++) {
-        char *at = to + r * problem->stride;
-        if (from)
-            memcpy(at, from + r * row, row);
-        memset(at + (from ? row : 0), 0, problem->stride - (from ? row : 0));
+/* Rows copied between packed and padded arrays. */
+struct copy {
+    const struct problem *problem;
+    char *padded;
+    const char *from; /* packed source, or NULL: zeros */
+    char *to;         /* packed target: the padded rows are the source */
+};
+
+static void copy_run(void *context, size_t chunk, int slot) {
+    (void)slot;
+    const struct copy *copy = context;
+    const struct problem *problem = copy->problem;
+    size_t row = problem->width * problem->element, rows = problem->height * problem->planes;
+    size_t end = smaller((chunk + 1) * COPY_ROWS, rows);
+    for (size_t r = chunk * COPY_ROWS; r < end; r++) {
+        char *padded = copy->padded + r * problem->stride;
+        if (copy->to) {
+            memcpy(copy->to + r * row, padded, row);
+            continue;
+        }
+        size_t filled = copy->from ? row : 0;
+        if (copy->from)
+            memcpy(padded, copy->from + r * row, row);
+        memset(padded + filled, 0, problem->stride - filled);
     }
 }
 
-static void unpad(const struct problem *problem, char *to, const char *from) {
-    size_t row = problem->width * problem->element;
-    for (size_t r = 0; r < problem->height * problem->planes; r++)
-        memcpy(to + r * row, from + r * problem->stride, row);
+static void copy_rows(const struct problem *problem, char *padded, const char *from, char *to) {
+    struct copy copy = {problem, padded, from, to};
+    size_t rows = problem->height * problem->planes;
+    pool_run(problem->stream->pool, copy_run, &copy, (rows + COPY_ROWS - 1) / COPY_ROWS);
 }
 
 /* Chooses tiles: one for each thread where that suffices, none larger than the second-level cache.
@@ -87,15 +105,18 @@ static void tiles_choose(struct problem *problem) {
 
     size_t tiles = problem->planes * problem->strips;
     size_t bands = (threads + tiles - 1) / tiles;
-    size_t fewest = (problem->height + BAND_ROWS - 1) / BAND_ROWS;
+    size_t fewest = (problem->height * problem->strip_width + BAND_BYTES - 1) / BAND_BYTES;
     if (bands < fewest)
         bands = fewest;
+    if (tiles == 1)
+        bands = round_up(bands, threads); /* one left over would let the others wait */
     size_t most = (problem->height + 15) / 16;
     bands = smaller(bands, most);
     problem->band_rows = (problem->height + bands - 1) / bands;
     problem->bands = (problem->height + problem->band_rows - 1) / problem->band_rows;
     bool cut = problem->bands > 1 || problem->strips > 1;
-    problem->sweeps_most = cut ? (problem->band_rows < 32 ? 4 : 8) : SWEEPS_MAX;
+    size_t batch = problem->plane * problem->planes > CACHE_BYTES ? 16 : 8;
+    problem->sweeps_most = cut ? (problem->band_rows < 32 ? 4 : batch) : SWEEPS_MAX;
     problem->halo = round_up(problem->sweeps_most * problem->element, LINE);
 }
 
@@ -273,10 +294,10 @@ enum kiln_status jacobi_launch(struct stream *stream, const void *arguments) {
     enum kiln_status status = problem_init(&problem, stream, args);
     if (status != KILN_OK)
         return status;
-    pad(&problem, problem.now, args->start);
-    pad(&problem, problem.b, args->b);
+    copy_rows(&problem, problem.now, args->start, NULL);
+    copy_rows(&problem, problem.b, args->b, NULL);
     struct jacobi_report report = sweep(&problem, args);
-    unpad(&problem, args->x, problem.now);
+    copy_rows(&problem, problem.now, NULL, args->x);
     if (args->report)
         *args->report = report;
     return stream_cancelled(stream) ? KILN_CANCELLED : KILN_OK;

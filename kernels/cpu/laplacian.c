@@ -1,9 +1,9 @@
 /*
  * laplacian.c: the five-point Laplacian of kernels/laplacian.h, in chunks of rows.
  */
+#include "kernels/laplacian.h"
 #include "kernels/cpu/laplacian_simd.h"
 #include "kernels/cpu/stream.h"
-#include "kernels/laplacian.h"
 
 #include <string.h>
 

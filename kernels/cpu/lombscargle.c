@@ -5,14 +5,15 @@
  * a tile's first frequency is turned on to the others by rotation; with a list of frequencies each
  * is a tile of its own. From the seven sums to the power everything is in double.
  */
+#include "kernels/lombscargle.h"
 #include "kernels/cpu/lombscargle_simd.h"
 #include "kernels/cpu/stream.h"
-#include "kernels/lombscargle.h"
 
 #include <math.h>
 #include <string.h>
 
-#define RESEED      64
+#define RESEED      64 /* most frequencies from one evaluation of sines and cosines */
+#define RESEED_FP32 32 /* in float, where rotation loses digits sooner */
 #define CHUNK_PAIRS ((size_t)1 << 16) /* samples × frequencies that are worth a chunk */
 
 static const struct lombscargle_simd *const tables[ISA_COUNT][2] = {
@@ -26,7 +27,7 @@ struct job {
     const struct lombscargle_args *args;
     const struct lombscargle_simd *simd;
     struct lombscargle_samples samples;
-    int64_t chunk; /* frequencies */
+    int64_t tile, chunk; /* frequencies */
 };
 
 /* p of the normal equations, clamped to what it can be; NaN where it is not defined. */
@@ -35,8 +36,6 @@ static double power_standard(const struct lombscargle_args *args, const double *
     double cc = sum[SUM_CC], cs = sum[SUM_CS], ss = sum[SUM_SS];
     if (args->fit_mean) {
         double c = sum[SUM_C], s = sum[SUM_S];
-        yc -= args->y_mean * c;
-        ys -= args->y_mean * s;
         cc -= c * c;
         cs -= c * s;
         ss -= s * s;
@@ -100,7 +99,7 @@ static void chunk_run(void *context, size_t chunk, int slot) {
     const struct job *job = context;
     int64_t first = (int64_t)chunk * job->chunk, end = job->args->nf - first;
     end = first + (end < job->chunk ? end : job->chunk);
-    int64_t tile = job->args->frequency ? 1 : RESEED;
+    int64_t tile = job->tile;
     for (int64_t k = first; k < end; k += tile) {
         if (!tile_run(job, k, (int)(end - k < tile ? end - k : tile)))
             return;
@@ -124,7 +123,9 @@ static enum kiln_status samples_fill(struct job *job) {
         return KILN_NO_MEMORY;
     memcpy(t, args->t, n * sizeof *t);
     memset(t + n, 0, (padded - n) * sizeof *t);
-    job->simd->weigh(args->w, args->y, n, root, value);
+    /* With a floating mean YC - Y C is the sum over y - Y: taken off here, before values are
+       rounded and multiplied, a large mean costs no digits. */
+    job->simd->weigh(args->w, args->y, args->fit_mean ? args->y_mean : 0, n, root, value);
     size_t used = n * job->simd->element;
     memset(root + used, 0, size - used);
     memset(value + used, 0, size - used);
@@ -147,6 +148,7 @@ enum kiln_status lombscargle_launch(struct stream *stream, const void *arguments
     if (status != KILN_OK)
         return status;
     size_t tiles = CHUNK_PAIRS / RESEED / job.samples.n;
+    job.tile = args->frequency ? 1 : args->fp32 ? RESEED_FP32 : RESEED;
     job.chunk = RESEED * (int64_t)(tiles ? tiles : 1);
     pool_run(stream->pool, chunk_run, &job, (size_t)((args->nf - 1) / job.chunk + 1));
     return stream_cancelled(stream) ? KILN_CANCELLED : KILN_OK;

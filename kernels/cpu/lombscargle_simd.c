@@ -96,12 +96,13 @@ static void sincos_fill(const double *restrict t, size_t n, double f, double f_l
     }
 }
 
-static void weigh(const double *w, const double *y, size_t n, void *root, void *value) {
+static void weigh(const double *w, const double *y, double level, size_t n, void *root,
+                  void *value) {
     real *r = root, *v = value;
     for (size_t i = 0; i < n; i++) {
         double scale = sqrt(w[i]);
         r[i] = (real)scale;
-        v[i] = (real)(scale * y[i]);
+        v[i] = (real)(scale * (y[i] - level));
     }
 }
 
@@ -109,12 +110,22 @@ static void prepare(const struct lombscargle_samples *samples, double df) {
     sincos_fill(samples->t, samples->n, df, 0, samples->step_c, samples->step_s);
 }
 
+#if defined(SIMD_ISA_avx512) && defined(SIMD_REAL_f64)
+#define v_sum(v) _mm512_reduce_add_pd(v)
+#elif defined(SIMD_ISA_avx512)
+static inline double v_sum(vec v) {
+    __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(v));
+    __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
+    return _mm512_reduce_add_pd(low + high);
+}
+#else
 static inline double v_sum(vec v) {
     double sum = 0;
     for (int i = 0; i < LANES; i++)
         sum += (double)v[i];
     return sum;
 }
+#endif
 
 struct block {
     const real *root, *value, *step_c, *step_s;

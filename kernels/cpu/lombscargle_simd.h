@@ -27,8 +27,9 @@ struct lombscargle_samples {
 struct lombscargle_simd {
     size_t element; /* bytes of `real` */
     size_t lanes;
-    /** Fills root and value (not const here) from w and y. */
-    void (*weigh)(const double *w, const double *y, size_t n, void *root, void *value);
+    /** Fills root and value (not const here) from w and y - level. */
+    void (*weigh)(const double *w, const double *y, double level, size_t n, void *root,
+                  void *value);
     /** Fills step_c and step_s for a step of df. */
     void (*prepare)(const struct lombscargle_samples *samples, double df);
     /** Adds to sums[count][SUM_COUNT] those of samples [first, first + n), n ≤ LOMBSCARGLE_BLOCK in

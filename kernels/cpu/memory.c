@@ -35,7 +35,7 @@ static bool account_charge(struct memory_account *account, size_t size) {
 
 static bool chunk_add(struct memory *memory, size_t size) {
     size_t align = size >= 2 * HUGE_PAGE ? HUGE_PAGE : PAGE;
-    if (!round_up(size < CHUNK_MIN ? CHUNK_MIN : size, align, &size) ||
+    if (!round_up(size < CHUNK_MIN ? CHUNK_MIN : size, align, &size) || size > PTRDIFF_MAX ||
         !account_charge(memory->account, size))
         return false;
     struct memory_chunk *chunk = aligned_alloc(align, size);

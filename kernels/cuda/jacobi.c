@@ -78,7 +78,7 @@ static bool layout_fill(const struct stream *stream, const struct jacobi_args *a
     double sweep = issue > chain ? issue : chain;
     double move =
         layout->tiles > layout->blocks ? together * cells * 3.0 * variant->size / BYTES_CYCLE : 0.0;
-    double length = layout->depth < args->iterations ? layout->depth : (double)args->iterations;
+    double length = fmax(1.0, fmin(layout->depth, (double)args->iterations));
     layout->cost = (waves * (length * sweep + move) + BARRIER) / length;
     return true;
 }

@@ -45,7 +45,8 @@ struct check {
     double kernel_ms;   /* of the last launch */
 };
 
-/** The checks: one file a kernel. `bench` prints device times instead. */
+/** The checks: one file a kernel, and one for the stream itself. `bench` (NULL: nothing to time)
+    prints device times instead. */
 struct kernel_check {
     const char *name;
     void (*run)(struct check *check);
@@ -53,7 +54,7 @@ struct kernel_check {
 };
 
 extern const struct kernel_check mandelbrot_check, colorize_check, jacobi_check, laplacian_check,
-    lombscargle_check;
+    lombscargle_check, stream_check;
 
 /* Random numbers (splitmix64), the same for the same seed everywhere. */
 uint64_t check_random(struct check *check);
@@ -61,7 +62,7 @@ double check_uniform(struct check *check, double low, double high);
 int check_pick(struct check *check, int count);
 
 /** Opens and closes a group; the closing prints its line. */
-void check_group(struct check *check, const char *format_name);
+void check_group(struct check *check, const char *name);
 void check_group_end(struct check *check);
 
 /** Begins a case; the format describes its input and is printed when it fails. */

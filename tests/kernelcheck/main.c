@@ -16,7 +16,8 @@
 #include <string.h>
 
 static const struct kernel_check *const checks[] = {
-    &mandelbrot_check, &colorize_check, &jacobi_check, &laplacian_check, &lombscargle_check,
+    &stream_check, &mandelbrot_check, &colorize_check,
+    &jacobi_check, &laplacian_check,  &lombscargle_check,
 };
 #define CHECKS (sizeof checks / sizeof checks[0])
 
@@ -94,9 +95,9 @@ static void checks_run(struct check *check, const struct options *options) {
         if (!selected(options, checks[i]))
             continue;
         check->kernel = checks[i]->name;
-        if (options->bench)
+        if (options->bench && checks[i]->bench)
             checks[i]->bench(check);
-        else
+        else if (!options->bench)
             checks[i]->run(check);
     }
 }
@@ -108,7 +109,7 @@ static bool names_known(const struct options *options) {
         KILN_KERNELS(X)
 #undef X
     };
-    bool found = false;
+    bool found = !options->kernel || strcmp(options->kernel, stream_check.name) == 0;
     for (size_t i = 0; i < KERNEL_COUNT; i++) {
         bool checked = false;
         for (size_t k = 0; k < CHECKS; k++)
@@ -117,7 +118,7 @@ static bool names_known(const struct options *options) {
             fprintf(stderr, "kernelcheck: the kernel %s has no check\n", kernels[i]);
         if (!checked)
             return false;
-        found |= !options->kernel || strcmp(options->kernel, kernels[i]) == 0;
+        found = found || strcmp(options->kernel, kernels[i]) == 0;
     }
     return found;
 }

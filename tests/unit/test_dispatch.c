@@ -165,6 +165,59 @@ static void killed_workers_cost_no_answer(void **state) {
     rig_close(&rig);
 }
 
+/* Closed loops of several clients, as HTTP threads are, with a worker killed under them. */
+struct client {
+    struct rig *rig;
+    int64_t seed;
+    int wrong;
+};
+
+static void *client_run(void *argument) {
+    enum { JOBS = 150, BYTES = 6000 };
+    struct client *client = argument;
+    for (int i = 0; i < JOBS; i++) {
+        struct call call;
+        call_init(&call, DEED_FILL, client->seed + i, BYTES);
+        call_share(client->rig, &call);
+        client->wrong += dispatch_submit(client->rig->dispatch, &call.job) != KILN_OK ||
+                         call_wait(&call) != KILN_OK || call.job.result_size != BYTES;
+        const uint8_t *bytes = arena_at(client->rig->arena, call.job.result.offset);
+        for (int64_t j = 0; call.job.result_size && j < BYTES; j++) {
+            client->wrong += bytes[j] != trouble_byte(client->seed + i, j);
+        }
+        call_finish(client->rig, &call);
+    }
+    return NULL;
+}
+
+static void clients_on_many_threads_are_served(void **state) {
+    enum { CLIENTS = 6 };
+    struct rig rig;
+    struct client clients[CLIENTS];
+    pthread_t threads[CLIENTS];
+    struct dispatch_stats stats;
+    (void)state;
+    rig_open(&rig, 3, CLIENTS, 120, ARENA);
+    for (int i = 0; i < CLIENTS; i++) {
+        clients[i] = (struct client){.rig = &rig, .seed = 1000 * i};
+        assert_int_equal(pthread_create(&threads[i], NULL, client_run, &clients[i]), 0);
+    }
+    do {
+        sleep_ms(1);
+        dispatch_stats(rig.dispatch, &stats);
+    } while (stats.completed < 100);
+    rig_kill_worker(&rig);
+    for (int i = 0; i < CLIENTS; i++) {
+        pthread_join(threads[i], NULL);
+        assert_int_equal(clients[i].wrong, 0);
+    }
+    dispatch_stats(rig.dispatch, &stats);
+    assert_int_equal(stats.completed, stats.submitted);
+    assert_int_equal(stats.failed + stats.refused + stats.cancelled, 0);
+    assert_int_equal(stats.running + stats.queued, 0);
+    rig_close(&rig);
+}
+
 static void a_job_whose_worker_died_runs_again(void **state) {
     struct rig rig;
     struct call call;
@@ -490,6 +543,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(jobs_wait_for_memory),
         cmocka_unit_test(a_lying_result_size_is_an_internal_error),
         cmocka_unit_test(killed_workers_cost_no_answer),
+        cmocka_unit_test(clients_on_many_threads_are_served),
         cmocka_unit_test(a_job_whose_worker_died_runs_again),
         cmocka_unit_test(only_the_guilty_fails),
         cmocka_unit_test(suspects_run_alone),

@@ -222,36 +222,41 @@ static enum kiln_status image_of(const char *header, const void *data, size_t da
 }
 
 static void test_images(void **state) {
-    double planes[8];
+    union {
+        double doubles[8];
+        float floats[8];
+        int32_t integers[8];
+    } planes;
     const double reals[2] = {1.5, NAN}, halves[4] = {0.5, 1.5, 2.5, -0.5};
     const int64_t wide[2] = {1, INT64_C(1) << 31}, edge[2] = {INT32_MIN, INT32_MAX};
     (void)state;
 #define SHAPE(type, shape) "{'descr':'" type "','fortran_order':False,'shape':" shape "}"
-    assert_int_equal(image_of(SHAPE("<f8", "(1,2)"), reals, 16, SAMPLE_DOUBLE, 1, planes),
+    assert_int_equal(image_of(SHAPE("<f8", "(1,2)"), reals, 16, SAMPLE_DOUBLE, 1, &planes),
                      KILN_MALFORMED);
     assert_non_null(strstr(why, "not finite"));
-    assert_int_equal(image_of(SHAPE("<f8", "(1,1)"), reals, 8, SAMPLE_FLOAT, 1, planes), KILN_OK);
-    assert_true(*(float *)planes == 1.5f);
-    assert_int_equal(image_of(SHAPE("<f8", "(1,1)"), reals, 8, SAMPLE_FLOAT, 1e300, planes),
+    assert_int_equal(image_of(SHAPE("<f8", "(1,1)"), reals, 8, SAMPLE_FLOAT, 1, &planes), KILN_OK);
+    assert_true(planes.floats[0] == 1.5f);
+    assert_int_equal(image_of(SHAPE("<f8", "(1,1)"), reals, 8, SAMPLE_FLOAT, 1e300, &planes),
                      KILN_MALFORMED); /* past a float's range */
-    assert_int_equal(image_of(SHAPE("<i8", "(2,1)"), wide, 16, SAMPLE_INT32, 1, planes),
+    assert_int_equal(image_of(SHAPE("<i8", "(2,1)"), wide, 16, SAMPLE_INT32, 1, &planes),
                      KILN_MALFORMED);
-    assert_int_equal(image_of(SHAPE("<i8", "(2,1)"), wide, 16, SAMPLE_DOUBLE, 1, planes), KILN_OK);
-    assert_true(planes[1] == 2147483648.0);
-    assert_int_equal(image_of(SHAPE("<i8", "(2,1)"), edge, 16, SAMPLE_INT32, 1, planes), KILN_OK);
-    assert_int_equal(((int32_t *)planes)[0], INT32_MIN);
-    assert_int_equal(((int32_t *)planes)[1], INT32_MAX);
-    assert_int_equal(image_of(SHAPE("<f8", "(1,4)"), halves, 32, SAMPLE_INT32, 1, planes), KILN_OK);
-    assert_int_equal(((int32_t *)planes)[0], 0); /* halves go to the even neighbour */
-    assert_int_equal(((int32_t *)planes)[1], 2);
-    assert_int_equal(((int32_t *)planes)[2], 2);
-    assert_int_equal(((int32_t *)planes)[3], 0);
+    assert_int_equal(image_of(SHAPE("<i8", "(2,1)"), wide, 16, SAMPLE_DOUBLE, 1, &planes), KILN_OK);
+    assert_true(planes.doubles[1] == 2147483648.0);
+    assert_int_equal(image_of(SHAPE("<i8", "(2,1)"), edge, 16, SAMPLE_INT32, 1, &planes), KILN_OK);
+    assert_int_equal(planes.integers[0], INT32_MIN);
+    assert_int_equal(planes.integers[1], INT32_MAX);
+    assert_int_equal(image_of(SHAPE("<f8", "(1,4)"), halves, 32, SAMPLE_INT32, 1, &planes),
+                     KILN_OK);
+    assert_int_equal(planes.integers[0], 0); /* halves go to the even neighbour */
+    assert_int_equal(planes.integers[1], 2);
+    assert_int_equal(planes.integers[2], 2);
+    assert_int_equal(planes.integers[3], 0);
 
     static const char *const shapes[] = {SHAPE("|u1", "(4,)"),    SHAPE("|u1", "()"),
                                          SHAPE("|u1", "(1,1,5)"), SHAPE("|u1", "(0,4)"),
                                          SHAPE("|u1", "(1,2,0)"), SHAPE("|u1", "(1,1,2,2)")};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
-        assert_int_equal(image_of(shapes[i], halves, 8, SAMPLE_INT32, 1, planes), KILN_MALFORMED);
+        assert_int_equal(image_of(shapes[i], halves, 8, SAMPLE_INT32, 1, &planes), KILN_MALFORMED);
 #undef SHAPE
 }
 
