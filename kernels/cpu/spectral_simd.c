@@ -114,6 +114,9 @@ static void modes_multiply(const struct spectral_job *job, size_t column, size_t
             double complement = down[height - 1 - k] + across[width - 1 - l];
             modes[i] *= scale * factor(job->args, q, complement);
         }
+        /* Lanes without a column have got rounding errors of those that they ride with. */
+        for (size_t i = count; i < DST_ROWS; i++)
+            modes[i] = 0;
     }
 }
 

@@ -81,7 +81,7 @@ extern "C" __global__ void __launch_bounds__(256)
 /* L^n of a mode, from q = 1 - L and its complement 2 - q = 1 + L, each accurate by itself. */
 static __device__ double power(double q, double complement, int64_t n) {
     /* Where L is almost 0 both may be rounded to more than 1. */
-    double exponent = (double)n * log1p(-fmin(fmin(q, complement), 1));
+    double exponent = (double)n * log1p(-fmin(fmin(q, complement), 1.0));
     if (exponent < UNDERFLOW_LOG) {
         return 0;
     }
