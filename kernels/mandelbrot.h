@@ -5,8 +5,9 @@
  * fp32 both parts are then rounded to float. Starting at z = 0 one step is, in this order and with
  * these fused operations on every backend (so that `count` is byte-identical everywhere):
  *     t = fma(-y, y, cx);  u = x + x;  y = fma(u, y, cy);  x = fma(x, x, t)
- * and |z|² is fma(x, x, y*y). count is the smallest n ≥ 1 with |z_n|² > escape_radius², -1 where
- * there is none ≤ max_iter. A backend may skip work only where the count stays the same.
+ * and |z|² is fma(x, x, y*y); escape_radius² is the product in double, in fp32 rounded to float.
+ * count is the smallest n ≥ 1 with |z_n|² > escape_radius², -1 where there is none ≤ max_iter. A
+ * backend may skip work only where the count stays the same.
  * The continuous value is n - log2(ln|z_n| / ln escape_radius), in (n-1, n], with z_n as above
  * (Hubbard-Douady potential; the Matplotlib showcase's formula); -1 inside.
  *

@@ -144,11 +144,9 @@ fi
 if [ "$tests" = yes ]; then
     [ -x "$build/kernelcheck" ] || die "$build/kernelcheck is missing: build the tests first"
     program_add "$build/kernelcheck" tests
-    for program in "$build"/test_*; do
-        # The API tests are those that speak HTTP.
-        if [ -x "$program" ] && grep -q libcurl <<<"$(ldd "$program")"; then
-            program_add "$program" tests
-        fi
+    for program in "$build"/api_*; do
+        [ -x "$program" ] || die "there are no API tests in $build: build the tests first"
+        program_add "$program" tests
     done
     cat >"$bundle/tests/run.sh" <<'RUN'
 #!/bin/sh
@@ -171,7 +169,7 @@ run "$here/kernelcheck" --backend "${device%%:*}" --require
 KILND=$here/../bin/kilnd
 KILN_TEST_DEVICE=$device
 export KILND KILN_TEST_DEVICE
-for program in "$here"/test_*; do
+for program in "$here"/api_*; do
     [ -x "$program" ] && run "$program"
 done
 echo "$failed failed"

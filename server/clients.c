@@ -20,8 +20,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* TCP_CLOSE_WAIT of the kernel, whose header has the long tcp_info but not this name. */
+#define STATE_CLOSE_WAIT 8
 
 #define LINGERS_MAX     256
 #define LINGER_NS       UINT64_C(5000000000)
@@ -54,41 +58,57 @@ struct clients {
     pthread_t thread;
 };
 
-/* Bytes that the peer has sent us and has acknowledged, as the kernel counts them. */
-static uint64_t bytes_moved(int fd) {
+/* Bytes that the peer has sent us and has acknowledged, as the kernel counts them. `*left` tells
+   that it has ended its side and that nothing it sent is still unread: no request can come any
+   more. The library's edge-triggered loops miss an end that arrives together with data. */
+static uint64_t bytes_moved(int fd, bool *left) {
     struct tcp_info info;
     socklen_t size = sizeof info;
+    int unread = 0;
     memset(&info, 0, sizeof info);
+    *left = false;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
         return 0;
+    }
+    if (info.tcpi_state == STATE_CLOSE_WAIT && ioctl(fd, FIONREAD, &unread) == 0) {
+        *left = unread == 0;
     }
     return info.tcpi_bytes_received + info.tcpi_bytes_acked;
 }
 
-/* True if the connection has crawled for a whole timeout. In the waiting phase the library ends
-   silence; what is left is a request line that comes byte by byte. */
-static bool client_crawls(struct client *client, uint64_t now, uint64_t timeout_ns) {
-    uint64_t since = atomic_load(&client->since_ns);
-    int phase = atomic_load(&client->phase);
-    if (phase == CLIENT_WORKING || since > now) {
-        return false;
-    }
-    if (phase == CLIENT_WAITING) {
-        return now - since > timeout_ns + SECOND_NS;
-    }
-    if (client->window_ns < since) {
+/* True if fewer bytes than CLIENT_RATE asks for were moved in a window of a whole timeout. */
+static bool window_crawls(struct client *client, uint64_t bytes, uint64_t now,
+                          uint64_t timeout_ns) {
+    if (client->window_ns < atomic_load(&client->since_ns)) {
         client->window_ns = now;
-        client->window_bytes = bytes_moved(client->fd);
+        client->window_bytes = bytes;
     }
     if (now - client->window_ns < timeout_ns) {
         return false;
     }
-    uint64_t bytes = bytes_moved(client->fd);
     uint64_t least = (now - client->window_ns) / SECOND_NS * CLIENT_RATE;
     bool crawls = bytes - client->window_bytes < least;
     client->window_ns = now;
     client->window_bytes = bytes;
     return crawls;
+}
+
+/* True if the connection has crawled for a whole timeout, or can bring nothing any more. In the
+   waiting phase the library ends silence; what is left is a request line that comes byte by byte.
+ */
+static bool client_crawls(struct client *client, uint64_t now, uint64_t timeout_ns) {
+    uint64_t since = atomic_load(&client->since_ns);
+    int phase = atomic_load(&client->phase);
+    bool left;
+    if (phase == CLIENT_WORKING || since > now || now - since < SECOND_NS) {
+        return false;
+    }
+    uint64_t bytes = bytes_moved(client->fd, &left);
+    if (left && phase != CLIENT_SENDING) {
+        return true;
+    }
+    return phase == CLIENT_WAITING ? now - since > timeout_ns + SECOND_NS
+                                   : window_crawls(client, bytes, now, timeout_ns);
 }
 
 static void crawlers_cut(struct clients *clients, uint64_t now) {

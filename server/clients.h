@@ -4,7 +4,8 @@
  * The library's timeout only counts silence: a client that sends or takes one byte now and then
  * would hold its place for ever. Every connection has a record here with its phase; once a second
  * the reaper looks at how many bytes the kernel has moved for it and shuts down the ones that move
- * fewer than CLIENT_RATE a second over a whole idle-timeout.
+ * fewer than CLIENT_RATE a second over a whole idle-timeout, and those whose client has left in
+ * the middle of a request.
  *
  * It also lingers: a connection that is closed before its request was read whole (413, 400 …)
  * would be reset by the kernel, and the client might never see the answer. A duplicate of the

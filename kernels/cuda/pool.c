@@ -20,8 +20,9 @@ static bool account_take(struct pool *pool, size_t size) {
     if (pool->host) {
         return true;
     }
+    uint64_t most = device->max_bytes > 0 ? device->max_bytes : device->total_bytes;
     uint64_t before = atomic_fetch_add(&device->used, size);
-    if (device->max_bytes > 0 && before + size > device->max_bytes) {
+    if (before + size > most) {
         atomic_fetch_sub(&device->used, size);
         return false;
     }
@@ -29,7 +30,7 @@ static bool account_take(struct pool *pool, size_t size) {
 }
 
 static CUresult chunk_add(struct pool *pool, size_t size) {
-    if (pool->count == POOL_CHUNKS || !account_take(pool, size)) {
+    if (pool->count == POOL_CHUNKS || size > SIZE_MAX / 4 || !account_take(pool, size)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     CUresult result;
@@ -45,7 +46,8 @@ static CUresult chunk_add(struct pool *pool, size_t size) {
         if (!pool->host) {
             atomic_fetch_sub(&pool->device->used, size);
         }
-        return result;
+        /* A size that no machine has is an invalid value to some drivers. */
+        return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_OUT_OF_MEMORY : result;
     }
     pool->chunks[pool->count++] = (struct chunk){.base = host, .size = size};
     pool->used = 0;

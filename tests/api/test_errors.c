@@ -503,6 +503,13 @@ static void nothing_held(void **state) {
     assert_null(strstr(answer.body, "status=\"500\""));
     answer_free(&answer);
     assert_true(metric_get(session, "kiln_running_jobs") <= 1);
+    do {
+        used = metric_get(session, "kiln_active_requests");
+        sleep_s(0.02);
+    } while (used != 1 && now_s() < end);
+    if (used != 1) {
+        fail_msg("%.0f requests are active; one, this question, should be", used);
+    }
 }
 
 int main(void) {
