@@ -12,6 +12,7 @@
     X(MANDELBROT, mandelbrot, struct mandelbrot_args)                                              \
     X(COLORIZE, colorize, struct colorize_args)                                                    \
     X(JACOBI, jacobi, struct jacobi_args)                                                          \
+    X(SPECTRAL, spectral, struct spectral_args)                                                    \
     X(LAPLACIAN, laplacian, struct laplacian_args)                                                 \
     X(LOMBSCARGLE, lombscargle, struct lombscargle_args)
 

@@ -2,17 +2,23 @@
  * jacobi.c: an image from its Laplacian by Jacobi sweeps, each channel by itself, zero outside.
  *
  * B = scale * (pixel - offset) starts as X (or X starts at zero) and is swept `iterations` times,
- * or until a sweep changes nothing by more than `tolerance`. Pictures are X rounded to 8 or 16 bit;
- * arrays are X itself in the precision that it was computed in.
+ * or until a sweep changes nothing by more than `tolerance`. The same iterate comes in closed form
+ * (exact), and so does the limit (direct); these take no time by the sweep. Pictures are X rounded
+ * to 8 or 16 bit; arrays are X itself in the precision asked for.
  *
  * Threads: check and plan in the front, run on a worker's slot thread.
  */
 #include "compute/jobs/planes.h"
 
 #include "kernels/jacobi.h"
+#include "kernels/spectral.h"
 
 #include <inttypes.h>
 #include <math.h>
+
+#define AUTO_SWEEPS 256  /* more of them take longer than the closed form */
+#define CLOSED_COST 256  /* of an element in closed form, in updates, about */
+#define CONVERGED   0.01 /* share of the slowest mode that goes without a note */
 
 struct jacobi_params {
     int64_t iterations;
@@ -39,21 +45,25 @@ static const struct field fields[] = {
      .max = 1e12,
      .preset = "150000",
      .unit = "sweeps",
-     .help = "Number of Jacobi sweeps; 0 gives the start back."},
+     .help = "Number of Jacobi sweeps; 0 gives the start back. direct has no use for it."},
     {.name = "method",
      .type = FIELD_ENUM,
      .offset = AT(method),
      .preset = "sweeps",
      .choices = methods,
      .unit = "",
-     .help = "sweeps: every sweep is computed; auto picks what is available, which is sweeps."},
+     .help =
+         "sweeps: every sweep is computed. exact: the same iterate in closed form, by sine "
+         "transforms. direct: what the sweeps converge to. auto: sweeps for few of them or with "
+         "a tolerance, else exact."},
     {.name = "precision",
      .type = FIELD_ENUM,
      .offset = AT(precision),
      .preset = "fp32",
      .choices = precisions,
      .unit = "",
-     .help = "Floating-point type of the sweeps and of an NPY result."},
+     .help = "Floating-point type of the sweeps and of an NPY result; exact and direct always "
+             "compute in fp64."},
     {.name = "offset",
      .type = FIELD_REAL,
      .offset = AT(offset),
@@ -73,7 +83,7 @@ static const struct field fields[] = {
      .preset = "laplacian",
      .choices = initials,
      .unit = "",
-     .help = "What X starts as: the Laplacian itself or zero."},
+     .help = "What X starts as: the Laplacian itself or zero. direct has no use for it."},
     {.name = "tolerance",
      .type = FIELD_REAL,
      .flags = FIELD_OPTIONAL,
@@ -82,7 +92,7 @@ static const struct field fields[] = {
      .max = INFINITY,
      .unit = "grey levels",
      .help = "Stops early once a sweep changes no element by more than this (looked at every 256 "
-             "sweeps)."},
+             "sweeps); for the methods sweeps and auto."},
     {.name = "bits",
      .type = FIELD_ENUM,
      .offset = AT(bits),
@@ -109,22 +119,40 @@ static uint32_t depth_of(const struct jacobi_params *params) {
     return params->bits ? 16 : 8;
 }
 
+/* Rewrites auto, and what the method has no use for, so that equal results have equal names. */
+static void method_settle(struct jacobi_params *params, const struct limits *limits,
+                          struct complaints *complaints) {
+    bool tolerant = !isnan(params->tolerance);
+    if (params->method == METHOD_AUTO)
+        params->method =
+            tolerant || params->iterations <= AUTO_SWEEPS ? METHOD_SWEEPS : METHOD_EXACT;
+    if (params->method == METHOD_SWEEPS) {
+        if ((uint64_t)params->iterations > limits->max_iterations)
+            complaints_add(complaints, "iterations",
+                           "must be at most %" PRIu64
+                           " on this daemon (--max-iterations) with method=sweeps; "
+                           "method=exact has no limit",
+                           limits->max_iterations);
+        return;
+    }
+    if (tolerant)
+        complaints_add(complaints, "tolerance",
+                       "is for sweeps: %s takes no time by the sweep that stopping early could "
+                       "save; use sweeps or auto, or leave it out",
+                       methods[params->method]);
+    if (params->method == METHOD_DIRECT) {
+        params->iterations = 0;
+        params->initial = INITIAL_LAPLACIAN;
+    }
+}
+
 static void check(void *raw, const struct input *input, const uint8_t *data, enum format format,
                   const struct limits *limits, struct complaints *complaints) {
     struct jacobi_params *params = raw;
     (void)data;
     (void)format;
     planes_check(input, limits, complaints);
-    if ((uint64_t)params->iterations > limits->max_iterations)
-        complaints_add(complaints, "iterations",
-                       "must be at most %" PRIu64 " on this daemon (--max-iterations)",
-                       limits->max_iterations);
-    if (params->method == METHOD_EXACT || params->method == METHOD_DIRECT)
-        complaints_add(complaints, "method",
-                       "%s is not available in this version; use sweeps or auto",
-                       methods[params->method]);
-    else
-        params->method = METHOD_SWEEPS;
+    method_settle(params, limits, complaints);
     if (params->scale == 0)
         complaints_add(complaints, "scale", "must not be 0");
 }
@@ -137,16 +165,15 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
         return KILN_JOB_TOO_LARGE;
     plan->result_bytes = planes_bound(&planes, format, depth_of(params),
                                       params->precision == PRECISION_FP64 ? 8 : 4);
-    plan->cost = (double)planes.count * (double)params->iterations;
+    plan->cost = (double)planes.count *
+                 (params->method == METHOD_SWEEPS ? (double)params->iterations : CLOSED_COST);
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }
 
-/* Uploads b, sweeps and downloads X into `x->data` and what happened into `report`. */
-static enum kiln_status compute(struct task *task, const struct planes *b, const struct planes *x,
-                                struct jacobi_report *report) {
+/* Enqueues the sweeps and the download of what they did. */
+static enum kiln_status sweeps_launch(struct task *task, const struct planes *b, const void *device,
+                                      void *x, struct jacobi_report *report) {
     const struct jacobi_params *params = task->params;
-    const struct backend *backend = task->backend;
-    struct stream *stream = task->stream;
     struct jacobi_args args = {
         .width = (int32_t)b->width,
         .height = (int32_t)b->height,
@@ -154,24 +181,57 @@ static enum kiln_status compute(struct task *task, const struct planes *b, const
         .fp64 = b->sample == SAMPLE_DOUBLE,
         .iterations = params->iterations,
         .tolerance = isnan(params->tolerance) ? 0 : params->tolerance,
+        .b = device,
+        .start = params->initial == INITIAL_LAPLACIAN ? device : NULL,
+        .x = x,
+        .report = task->backend->result(task->stream, report, sizeof *report),
     };
+    if (!args.report)
+        return KILN_NO_MEMORY;
+    enum kiln_status status = task->backend->launch(task->stream, KERNEL_JACOBI, &args);
+    return status == KILN_OK
+               ? task->backend->download(task->stream, report, args.report, sizeof *report)
+               : status;
+}
+
+static enum kiln_status closed_launch(struct task *task, const struct planes *b, const void *device,
+                                      void *x, struct jacobi_report *report) {
+    const struct jacobi_params *params = task->params;
+    struct spectral_args args = {
+        .width = (int32_t)b->width,
+        .height = (int32_t)b->height,
+        .planes = (int32_t)b->channels,
+        .fp64 = b->sample == SAMPLE_DOUBLE,
+        .iterations = params->method == METHOD_DIRECT ? SPECTRAL_INFINITE : params->iterations,
+        .start_zero = params->initial == INITIAL_ZERO,
+        .b = device,
+        .x = x,
+    };
+    *report = (struct jacobi_report){.sweeps = params->iterations, .residual = NAN};
+    return task->backend->launch(task->stream, KERNEL_SPECTRAL, &args);
+}
+
+/* Uploads b, computes and downloads X into `x->data` and what happened into `report`. */
+static enum kiln_status compute(struct task *task, const struct planes *b, const struct planes *x,
+                                struct jacobi_report *report) {
+    const struct jacobi_params *params = task->params;
+    const struct backend *backend = task->backend;
+    struct stream *stream = task->stream;
     enum kiln_status status = backend->phase(stream, PHASE_UPLOAD);
     if (status != KILN_OK)
         return status;
-    args.b = backend->upload(stream, b->data, b->bytes);
-    args.start = params->initial == INITIAL_LAPLACIAN ? args.b : NULL;
-    if (!args.b)
+    const void *device = backend->upload(stream, b->data, b->bytes);
+    if (!device)
         return KILN_NO_MEMORY;
     if ((status = backend->phase(stream, PHASE_KERNEL)) != KILN_OK)
         return status;
-    args.x = backend->result(stream, x->data, x->bytes);
-    args.report = backend->result(stream, report, sizeof *report);
-    if (!args.x || !args.report)
+    void *result = backend->result(stream, x->data, x->bytes);
+    if (!result)
         return KILN_NO_MEMORY;
-    if ((status = backend->launch(stream, KERNEL_JACOBI, &args)) != KILN_OK ||
-        (status = backend->phase(stream, PHASE_DOWNLOAD)) != KILN_OK ||
-        (status = backend->download(stream, x->data, args.x, x->bytes)) != KILN_OK ||
-        (status = backend->download(stream, report, args.report, sizeof *report)) != KILN_OK ||
+    status = params->method == METHOD_SWEEPS ? sweeps_launch(task, b, device, result, report)
+                                             : closed_launch(task, b, device, result, report);
+    if (status != KILN_OK || (status = backend->phase(stream, PHASE_DOWNLOAD)) != KILN_OK ||
+        (status = backend->download(stream, x->data, result, x->bytes)) != KILN_OK ||
         (status = backend->wait(stream)) != KILN_OK)
         return status;
     return backend->phase(stream, PHASE_ENCODE);
@@ -206,8 +266,31 @@ static void number_member(struct text *text, const char *name, double value) {
     text_double(text, value);
 }
 
+/* What is left of the slowest mode after so many sweeps: the largest |L|^n (kernels/spectral.h). */
+static double convergence(const struct planes *x, int64_t sweeps) {
+    double down = sin(M_PI / (2 * ((double)x->height + 1)));
+    double across = sin(M_PI / (2 * ((double)x->width + 1)));
+    double q = fmin(down * down + across * across, 1);
+    return sweeps == 0 ? 1 : exp((double)sweeps * log1p(-q));
+}
+
+static void convergence_members(struct text *text, const struct planes *x, int32_t method,
+                                int64_t sweeps) {
+    double left = method == METHOD_DIRECT ? 0 : convergence(x, sweeps);
+    number_member(text, "convergence", left);
+    if (left > CONVERGED)
+        text_format(text,
+                    ",\"note\":\"Not converged: after %" PRId64
+                    " sweeps %.1f%% of the slowest mode "
+                    "of the start is still there, so the result is not yet the picture that the "
+                    "Laplacian belongs to. Ask for more iterations, or for method=direct, which "
+                    "gives the limit.\"",
+                    sweeps, 100 * left);
+}
+
 static enum kiln_status summarize(struct task *task, const struct planes *b, const struct planes *x,
                                   const struct jacobi_report *report) {
+    const struct jacobi_params *params = task->params;
     struct text text;
     double low = INFINITY, high = -INFINITY, sum = 0;
     for (uint64_t i = 0; i < x->count; i++) {
@@ -221,6 +304,7 @@ static enum kiln_status summarize(struct task *task, const struct planes *b, con
                 x->width, x->height, x->channels);
     text_format(&text, ",\"sweeps\":%" PRId64, report->sweeps);
     number_member(&text, "residual", residual(b, x));
+    convergence_members(&text, x, params->method, report->sweeps);
     number_member(&text, "min", low);
     number_member(&text, "max", high);
     number_member(&text, "mean", sum / (double)x->count);
@@ -257,7 +341,7 @@ const struct job_type jacobi_job = {
     .params_size = sizeof(struct jacobi_params),
     .formats = formats,
     .accepts = planes_accepts,
-    .version = 1,
+    .version = 2,
     .check = check,
     .plan = plan,
     .run = run,

@@ -4,12 +4,21 @@
  * Opened once by the worker's main thread. Describing reads /proc and /sys only and is safe from
  * any thread.
  */
+#include "kernels/cpu/plans.h"
 #include "kernels/cpu/stream.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #define THREADS_MAX 1024
+
+static void cpu_close(struct device *device) {
+    if (!device)
+        return;
+    plans_destroy(device->plans);
+    pool_destroy(device->pool);
+    free(device);
+}
 
 static enum kiln_status cpu_open(int index, const struct device_options *options,
                                  struct device **out, char *why, size_t why_size) {
@@ -31,16 +40,15 @@ static enum kiln_status cpu_open(int index, const struct device_options *options
         return status;
     }
     device->isa = isa_choose();
+    device->plans = plans_create(spectral_simd_of(device->isa));
+    if (!device->plans) {
+        snprintf(why, why_size, "out of memory");
+        cpu_close(device);
+        return KILN_NO_MEMORY;
+    }
     device->account.limit = options ? options->max_bytes : 0;
     *out = device;
     return KILN_OK;
-}
-
-static void cpu_close(struct device *device) {
-    if (!device)
-        return;
-    pool_destroy(device->pool);
-    free(device);
 }
 
 /* Memory of the host is what the kernels work on: nothing is to be registered. */

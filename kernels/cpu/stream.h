@@ -17,10 +17,13 @@
 
 #include <stdbool.h>
 
+struct plans;
+
 struct device {
     struct pool *pool;
     enum isa isa;
     struct memory_account account;
+    struct plans *plans; /* of transforms */
 };
 
 struct stream {

@@ -143,6 +143,7 @@ static void device_close(struct device *device) {
         while (device->pin_count > 0) {
             driver.cuMemHostUnregister(device->pins[--device->pin_count]);
         }
+        sines_finish(device);
         for (int id = 0; id < KERNEL_COUNT; id++) {
             if (device->modules[id]) {
                 driver.cuModuleUnload(device->modules[id]);
@@ -174,6 +175,7 @@ static enum kiln_status device_open(int index, const struct device_options *opti
                          "making a context", why, why_size);
     }
     if (status == KILN_OK) {
+        sines_init(made);
         status = explain(driver.cuCtxSetCurrent(made->context), "making a context", why, why_size);
     }
     if (status == KILN_OK) {

@@ -11,6 +11,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cuda/driver.h"
+#include "kernels/cuda/sines.h"
 
 #define FUNCTIONS_MAX 8
 #define WARPS_MAX     32
@@ -54,6 +55,7 @@ struct device {
     uint64_t max_bytes; /* limit of all streams' pools together, 0 for none */
     CUmodule modules[KERNEL_COUNT];
     struct function functions[KERNEL_COUNT][FUNCTIONS_MAX];
+    struct sines sines;
     void *pins[PINS_MAX];
     int pin_count;
     _Atomic uint64_t used;     /* bytes of all pools on the device */

@@ -11,6 +11,7 @@ kiln_image_\name:
     image mandelbrot
     image colorize
     image jacobi
+    image spectral
     image laplacian
     image lombscargle
     .section .note.GNU-stack, "", @progbits

@@ -201,6 +201,7 @@ enum kiln_status stream_begin(struct stream *stream, const _Atomic uint32_t *can
         status = drain(stream);
     }
     if (status == KILN_OK) {
+        sines_give(stream);
         atomic_store(stream->stop, 0);
         pool_rewind(&stream->scratch);
         pool_rewind(&stream->host);
@@ -375,6 +376,7 @@ enum kiln_status stream_finish(struct stream *stream, struct timing *timing) {
         status = drain(stream);
     }
     if (status == KILN_OK) {
+        sines_give(stream);
         status = spans_add(stream, timing);
     }
     /* Phases may start anew, with the memory of this job, without another begin. */

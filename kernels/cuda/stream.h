@@ -47,6 +47,7 @@ struct stream {
     enum kiln_status fault; /* sticky: KILN_OK or KILN_DEVICE_FAULT */
     char error[256];
     struct threshold_cache thresholds;
+    struct sines_entry *sines[SINES_HELD]; /* tables in use, NULL after the last */
 };
 
 /** Shape of a launch. */

@@ -180,7 +180,7 @@ class Daemon:
                 raise RuntimeError(f"not ready after {seconds} s: {reply.body!r}")
             time.sleep(0.05)
 
-    def request(self, method, path, body=None, media=None, accept=None, headers=None, **query):
+    def request(self, method, path, /, body=None, media=None, accept=None, headers=None, **query):
         """One request. `query` becomes the query string; a dict as body is sent as JSON."""
         sent = dict(headers or {})
         if isinstance(body, dict):

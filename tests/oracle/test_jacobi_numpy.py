@@ -104,6 +104,29 @@ def test_tolerance(daemon, report):
     report.equal(f"tolerance 0.01 stops after {sweeps} sweeps", answer.npy(), x)
 
 
+def test_closed(daemon, report):
+    for shape in SHAPES + [(40, 61, 3)]:
+        b = RANDOM.normal(0, 100, shape)
+        for sweeps in (0, 1, 2, 7, 300):
+            for initial in ("laplacian", "zero"):
+                want = grids.jacobi(b, sweeps, 0 * b if initial == "zero" else b)
+                for precision, allowed in (("fp64", 1e-9), ("fp32", 1e-6)):
+                    got = daemon.post("/v1/jacobi", npy_bytes(b), media=NPY, accept=NPY,
+                                      iterations=sweeps, initial=initial, precision=precision,
+                                      method="exact").npy()
+                    report.within(f"{shape} {precision}, {sweeps} sweeps from {initial} exact",
+                                  np.abs(got - want), allowed * np.abs(want).max() + 1e-300)
+        x = daemon.post("/v1/jacobi", npy_bytes(b), media=NPY, accept=NPY, precision="fp64",
+                        method="direct").npy()
+        report.within(f"{shape} direct solves the Poisson equation",
+                      np.abs(grids.laplacian(x) - b), 1e-9 * np.abs(x).max())
+    b = RANDOM.normal(0, 100, (19, 28)).astype(np.float32)
+    plain = daemon.post("/v1/jacobi", npy_bytes(b), media=NPY, accept=NPY, iterations=500)
+    sweeps = daemon.post("/v1/jacobi", npy_bytes(b), media=NPY, accept=NPY, iterations=500,
+                         method="sweeps")
+    report.equal("sweeps is the default", plain.npy(), sweeps.npy())
+
+
 def round_trip(daemon, report, name):
     path = DATA / name
     if not path.is_file():
@@ -133,6 +156,14 @@ def round_trip(daemon, report, name):
     report.within(f"{name}: 150000 sweeps against the closed form", np.abs(got - closed), 0.1)
     report.within(f"{name}: as near to the picture as the mathematics allows",
                   np.abs(got - picture).max() - np.abs(closed - picture).max(), 0.1)
+    exact = daemon.post("/v1/jacobi", as_png, media=PNG, accept=NPY, offset=32768,
+                        iterations=150000, precision="fp64", method="exact").npy()
+    report.within(f"{name}: exact against the closed form", np.abs(exact - closed),
+                  1e-9 * np.abs(closed).max())
+    direct, _ = pngdecode.decode(daemon.post("/v1/jacobi", as_png, media=PNG, accept=PNG,
+                                             offset=32768, method="direct").body)
+    report.within(f"{name}: direct gives the picture back",
+                  np.abs(direct - picture.astype(int)), 1)
     shown, _ = pngdecode.decode(daemon.post("/v1/jacobi", as_png, media=PNG, accept=PNG,
                                             offset=32768, iterations=150000).body)
     report.equal(f"{name}: shown as a picture", shown, grids.quantize(got))
@@ -148,6 +179,7 @@ def main():
         test_pictures(daemon, report)
         test_rounding(daemon, report)
         test_tolerance(daemon, report)
+        test_closed(daemon, report)
         round_trip(daemon, report, "camera.png")
         round_trip(daemon, report, "moon.png")
     report.end()

@@ -111,8 +111,8 @@ static void image_jobs_refused(void **state) {
         {"iterations=-1", "iterations", "from 0 to"},
         {"iterations=1000001", "iterations", "at most 1000000 on this daemon (--max-iterations)"},
         {"iterations=1e3", "iterations", "must be an integer"},
-        {"method=exact", "method", "exact is not available in this version"},
-        {"method=direct", "method", "direct is not available in this version"},
+        {"method=exact&tolerance=1", "tolerance", "exact takes no time by the sweep"},
+        {"method=direct&tolerance=1", "tolerance", "direct takes no time by the sweep"},
         {"method=fast", "method", "sweeps, exact, direct, auto"},
         {"tolerance=-1", "tolerance", "at least 0"},
         {"bits=12", "bits", "8, 16"},
@@ -170,7 +170,13 @@ static void canonical(void **state) {
     expect_canonical(mandelbrot, FORMAT_PNG, "xmin=1&xmax=2&width=65536&height=2&ymin=0&ymax=1",
                      "precision=fp64");
     expect_canonical(mandelbrot, FORMAT_PNG, "precision=fp64", "precision=fp64");
-    expect_canonical(jacobi, FORMAT_PNG, "method=auto", "iterations=150000&method=sweeps&");
+    expect_canonical(jacobi, FORMAT_PNG, "", "iterations=150000&method=sweeps&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=auto", "iterations=150000&method=exact&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=auto&iterations=9", "iterations=9&method=sweeps&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=auto&tolerance=1", "method=sweeps&");
+    expect_canonical(
+        jacobi, FORMAT_PNG, "method=direct&iterations=9&initial=zero",
+        "iterations=0&method=direct&precision=fp32&offset=0&scale=1&initial=laplacian");
     expect_canonical(jacobi, FORMAT_PNG, "tolerance=1e-9", "tolerance=1e-9");
     expect_canonical(laplacian, FORMAT_PNG, "", "offset=32768&scale=1");
     expect_canonical(laplacian, FORMAT_PGM, "scale=-2", "offset=32768&scale=-2");

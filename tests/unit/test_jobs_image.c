@@ -233,6 +233,137 @@ static void jacobi_summary(void **state) {
     rig_finish(&middle);
 }
 
+/* The closed form against sweeps in double, from both starts. */
+static void jacobi_exact(void **state) {
+    (void)state;
+    static const char *const queries[] = {"iterations=1", "iterations=2&initial=zero",
+                                          "iterations=37", "iterations=1000&initial=zero"};
+    uint8_t image[1024];
+    size_t size = make_image(image, 3);
+    for (size_t n = 0; n < sizeof queries / sizeof *queries; n++) {
+        char query[128];
+        struct rig swept, exact, narrow;
+        snprintf(query, sizeof query, "%s&precision=fp64&offset=100", queries[n]);
+        rig_turn(&swept, jacobi, FORMAT_NPY, query, image, size);
+        snprintf(query, sizeof query, "%s&precision=fp64&offset=100&method=exact", queries[n]);
+        rig_turn(&exact, jacobi, FORMAT_NPY, query, image, size);
+        snprintf(query, sizeof query, "%s&offset=100&method=exact", queries[n]);
+        rig_turn(&narrow, jacobi, FORMAT_NPY, query, image, size);
+        const double *wanted = rig_array(&swept, 'f', 8, HEIGHT, WIDTH, 3);
+        const double *got = rig_array(&exact, 'f', 8, HEIGHT, WIDTH, 3);
+        const float *rounded = rig_array(&narrow, 'f', 4, HEIGHT, WIDTH, 3);
+        double most = 0;
+        for (int i = 0; i < 3 * COUNT; i++)
+            most = fmax(most, fabs(wanted[i]));
+        for (int i = 0; i < 3 * COUNT; i++) {
+            assert_true(fabs(got[i] - wanted[i]) <= 1e-9 * most);
+            assert_true(fabs((double)rounded[i] - wanted[i]) <= 1e-6 * most);
+        }
+        rig_finish(&swept);
+        rig_finish(&exact);
+        rig_finish(&narrow);
+    }
+}
+
+/* direct gives the picture back, whatever the iterations and the start. */
+static void jacobi_direct(void **state) {
+    (void)state;
+    static const char *const queries[] = {"method=direct&offset=32768",
+                                          "method=direct&offset=32768&iterations=1",
+                                          "method=direct&offset=32768&initial=zero"};
+    uint8_t image[1024];
+    size_t size = make_image(image, 3);
+    struct rig middle, end;
+    rig_turn(&middle, laplacian, FORMAT_PNG, "", image, size);
+    for (size_t n = 0; n < sizeof queries / sizeof *queries; n++) {
+        rig_turn(&end, jacobi, FORMAT_PGM, queries[n], middle.result, middle.size);
+        assert_int_equal(end.size, size);
+        assert_memory_equal(end.result, image, size);
+        rig_finish(&end);
+    }
+    rig_finish(&middle);
+}
+
+/* What is left of a check: the text of the parameters, or of the complaint. */
+static void checked(const char *query, const char *field, struct text *text, char *buffer,
+                    size_t room) {
+    uint8_t image[1024];
+    size_t size = make_image(image, 1);
+    struct rig rig;
+    rig_init(&rig, jacobi, FORMAT_NPY, query);
+    rig_input(&rig, image, size);
+    rig_check(&rig);
+    text_init(text, buffer, room);
+    if (field) {
+        assert_int_equal(rig.complaints.count, 1);
+        assert_string_equal(rig.complaints.rows[0].field, field);
+        return;
+    }
+    assert_int_equal(rig.complaints.count, 0);
+    fields_print_query(jacobi->fields, rig.params, text);
+}
+
+static void jacobi_methods(void **state) {
+    (void)state;
+    static const struct {
+        const char *query, *same; /* another query of the same parameters, or the field at fault */
+        bool fault;
+    } rows[] = {
+        {"iterations=7", "iterations=7&method=sweeps", false},
+        {"iterations=7&method=auto", "iterations=7&method=sweeps", false},
+        {"iterations=150000&method=auto", "method=exact", false},
+        {"method=auto&tolerance=0.5", "method=sweeps&tolerance=0.5", false},
+        {"method=direct&iterations=5&initial=zero", "method=direct&iterations=900000000", false},
+        {"method=exact&tolerance=0.5", "tolerance", true},
+        {"method=direct&tolerance=0.5", "tolerance", true},
+        {"iterations=1000001", "iterations", true},
+        {"iterations=1000001&method=auto&tolerance=1", "iterations", true},
+        {"iterations=1000001&method=auto", "iterations=1000001&method=exact", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char one[1024], two[1024];
+        struct text first, second;
+        checked(rows[i].query, rows[i].fault ? rows[i].same : NULL, &first, one, sizeof one);
+        if (rows[i].fault)
+            continue;
+        checked(rows[i].same, NULL, &second, two, sizeof two);
+        assert_int_equal(first.size, second.size);
+        assert_string_equal(one, two);
+    }
+}
+
+static bool noted(const struct rig *rig) {
+    return memmem(rig->result, rig->size, "\"note\"", 6) != NULL;
+}
+
+static void jacobi_convergence(void **state) {
+    (void)state;
+    uint8_t image[1024];
+    size_t size = make_image(image, 1);
+    double slowest = (cos(M_PI / (HEIGHT + 1)) + cos(M_PI / (WIDTH + 1))) / 2;
+    struct rig rig;
+    static const char *const methods[] = {"sweeps", "exact"};
+    for (size_t m = 0; m < 2; m++) {
+        for (int n = 10; n <= 1000; n *= 10) {
+            char query[64];
+            snprintf(query, sizeof query, "iterations=%d&method=%s", n, methods[m]);
+            rig_turn(&rig, jacobi, FORMAT_JSON, query, image, size);
+            double left = number(&rig, "convergence");
+            assert_true(fabs(left - pow(slowest, n)) <= 1e-12);
+            assert_true(number(&rig, "sweeps") == n);
+            assert_int_equal(noted(&rig), left > 0.01);
+            rig_finish(&rig);
+        }
+    }
+    rig_turn(&rig, jacobi, FORMAT_JSON, "method=direct&precision=fp64", image, size);
+    assert_true(number(&rig, "convergence") == 0 && !noted(&rig));
+    assert_true(number(&rig, "residual") < 1e-9);
+    rig_finish(&rig);
+    rig_turn(&rig, jacobi, FORMAT_JSON, "iterations=0", image, size);
+    assert_true(number(&rig, "convergence") == 1 && noted(&rig));
+    rig_finish(&rig);
+}
+
 static void broken(void **state) {
     (void)state;
     const struct job_type *types[] = {jacobi, laplacian};
@@ -260,6 +391,8 @@ int main(void) {
         cmocka_unit_test(laplacian_exact), cmocka_unit_test(laplacian_types),
         cmocka_unit_test(round_trip),      cmocka_unit_test(jacobi_literal),
         cmocka_unit_test(jacobi_pictures), cmocka_unit_test(jacobi_summary),
+        cmocka_unit_test(jacobi_exact),    cmocka_unit_test(jacobi_direct),
+        cmocka_unit_test(jacobi_methods),  cmocka_unit_test(jacobi_convergence),
         cmocka_unit_test(broken),
     };
     return cmocka_run_group_tests(tests, setup, rig_close);
