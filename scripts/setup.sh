@@ -39,7 +39,8 @@ python3-matplotlib      oracle for colours and shading
 python3-pil             oracle for PNG
 python3-yaml            reads api/openapi.yaml
 python3-jsonschema      checks its examples
-clang-format-14 git         checks the layout of the sources"
+clang-format-14         checks the layout of the sources
+git                     lists the sources for those checks"
 
 setup_say() {
     printf '==> %s\n' "$*"
