@@ -47,6 +47,9 @@ static enum kiln_status partial_take(struct stream *stream, struct lombscargle_g
 
 static enum kiln_status launch(struct stream *stream, const void *pointer) {
     const struct lombscargle_args *args = pointer;
+    if (args->series > 0 || args->nterms > 1 || args->peaks) {
+        return KILN_UNSUPPORTED;
+    }
     int function = args->frequency ? (args->fp32 ? LIST_FP32 : LIST_FP64)
                                    : (args->fp32 ? GRID_FP32 : GRID_FP64);
     struct lombscargle_grid grid = {
