@@ -15,15 +15,14 @@
 
 #ifdef __CUDACC__
 #define LOMBSCARGLE_INLINE static __device__ __forceinline__
-#define LOMBSCARGLE_CALL   static __device__ __noinline__
 #else
 #define LOMBSCARGLE_INLINE static inline
-#define LOMBSCARGLE_CALL   static inline
 #endif
 
-#define LOMBSCARGLE_SUMS(terms)   (6 * (terms))
-#define LOMBSCARGLE_SUMS_MAX      LOMBSCARGLE_SUMS(LOMBSCARGLE_TERMS_MAX)
-#define LOMBSCARGLE_FUNCTIONS_MAX (2 * LOMBSCARGLE_TERMS_MAX)
+#define LOMBSCARGLE_SUMS(terms) (6 * (terms))
+#define LOMBSCARGLE_SUMS_MAX    LOMBSCARGLE_SUMS(LOMBSCARGLE_TERMS_MAX)
+/** Numbers that the solution takes for one frequency, its sums included. */
+#define LOMBSCARGLE_WORK(terms) ((terms) * (9 + 2 * (terms)))
 
 /** What rounding leaves of sums whose terms have weight 1 in all: less is nothing. */
 #define LOMBSCARGLE_ROUNDING_FP64 0x1p-45
@@ -46,7 +45,7 @@ LOMBSCARGLE_INLINE double lombscargle_power_one(const struct lombscargle_model *
         cs -= c * s;
     }
     double d = cc * ss - cs * cs, most = cc > ss ? cc : ss;
-    if (!(most > model->rounding))
+    if (!(most > model->rounding) || !(model->yy > 0.0))
         return (double)NAN;
     if (d > model->rounding * (cc + ss))
         return (ss * yc * yc + cc * ys * ys - 2.0 * cs * yc * ys) / (model->yy * d);
@@ -55,77 +54,95 @@ LOMBSCARGLE_INLINE double lombscargle_power_one(const struct lombscargle_model *
 }
 
 /* Σ w cos hθ and Σ w sin hθ for any whole h. */
-LOMBSCARGLE_INLINE double lombscargle_cosine(const double *weights, int h) {
+LOMBSCARGLE_INLINE double lombscargle_cosine(const double *weights, int stride, int h) {
     h = h < 0 ? -h : h;
-    return h == 0 ? 1.0 : weights[2 * (h - 1)];
+    return h == 0 ? 1.0 : weights[2 * (h - 1) * stride];
 }
 
-LOMBSCARGLE_INLINE double lombscargle_sine(const double *weights, int h) {
-    return h == 0 ? 0.0 : h < 0 ? -weights[2 * (-h - 1) + 1] : weights[2 * (h - 1) + 1];
+LOMBSCARGLE_INLINE double lombscargle_sine(const double *weights, int stride, int h) {
+    double sine = h == 0 ? 0.0 : weights[(2 * (h < 0 ? -h : h) - 1) * stride];
+    return h < 0 ? -sine : sine;
 }
 
 /* Σ w times functions i and j, which are cos 1θ, sin 1θ, cos 2θ, …; i ≥ j. */
-LOMBSCARGLE_INLINE double lombscargle_product(const double *weights, int i, int j) {
+LOMBSCARGLE_INLINE double lombscargle_product(const double *weights, int stride, int i, int j) {
     int a = i / 2 + 1, b = j / 2 + 1;
     if (i % 2 == j % 2) {
-        double sum = lombscargle_cosine(weights, a + b);
-        return 0.5 * (lombscargle_cosine(weights, a - b) + (i % 2 ? -sum : sum));
+        double sum = lombscargle_cosine(weights, stride, a + b);
+        return 0.5 * (lombscargle_cosine(weights, stride, a - b) + (i % 2 ? -sum : sum));
     }
     int sine = i % 2 ? a : b, cosine = i % 2 ? b : a;
-    return 0.5 *
-           (lombscargle_sine(weights, sine + cosine) + lombscargle_sine(weights, sine - cosine));
+    return 0.5 * (lombscargle_sine(weights, stride, sine + cosine) +
+                  lombscargle_sine(weights, stride, sine - cosine));
+}
+
+/* The matrix lies behind the sums, its lower triangle row by row, and behind it its diagonal as it
+   was. Numbers of one frequency are `stride` apart. */
+LOMBSCARGLE_INLINE int lombscargle_cell(int i, int j) {
+    int row = i > j ? i : j, column = i > j ? j : i;
+    return row * (row + 1) / 2 + column;
+}
+
+LOMBSCARGLE_INLINE void lombscargle_equations(const struct lombscargle_model *model, double *sums,
+                                              int stride) {
+    const int count = 2 * model->nterms;
+    const double *weights = sums + count * stride;
+    double *m = sums + 3 * count * stride, *first = m + count * (count + 1) / 2 * stride;
+    for (int i = 0; i < count; i++) {
+        for (int j = 0; j <= i; j++) {
+            double mean = model->fit_mean ? weights[i * stride] * weights[j * stride] : 0.0;
+            m[lombscargle_cell(i, j) * stride] = lombscargle_product(weights, stride, i, j) - mean;
+        }
+        first[i * stride] = m[lombscargle_cell(i, i) * stride];
+    }
+}
+
+/* The largest pivot that is left of those that rounding has not eaten up; -1: none. */
+LOMBSCARGLE_INLINE int lombscargle_pivot(const struct lombscargle_model *model, const double *m,
+                                         const double *first, int stride, int used) {
+    double most = 0.0;
+    int pivot = -1;
+    for (int i = 0; i < 2 * model->nterms; i++) {
+        double value = m[lombscargle_cell(i, i) * stride];
+        if (!(used >> i & 1) && value > most && value > model->rounding &&
+            value > 4.0 * model->rounding * first[i * stride]) {
+            most = value;
+            pivot = i;
+        }
+    }
+    return pivot;
 }
 
 /* Cholesky's elimination with the largest pivot first; each step adds what its function explains
-   beyond those before it. */
-LOMBSCARGLE_CALL double lombscargle_power_many(const struct lombscargle_model *model,
-                                               const double *sums) {
-    double m[LOMBSCARGLE_FUNCTIONS_MAX][LOMBSCARGLE_FUNCTIONS_MAX], b[LOMBSCARGLE_FUNCTIONS_MAX];
-    double first[LOMBSCARGLE_FUNCTIONS_MAX], explained = 0.0;
+   beyond those before it. `sums` has LOMBSCARGLE_WORK places, `stride` apart, and is used up. */
+LOMBSCARGLE_INLINE double lombscargle_power_many(const struct lombscargle_model *model,
+                                                 double *sums, int stride) {
     const int count = 2 * model->nterms;
-    const double *weights = sums + count;
-    int used = 0, rank = 0;
-    for (int i = 0; i < count; i++) {
-        for (int j = 0; j <= i; j++) {
-            double mean = model->fit_mean ? weights[i] * weights[j] : 0.0;
-            m[i][j] = m[j][i] = lombscargle_product(weights, i, j) - mean;
-        }
-        first[i] = m[i][i];
-        b[i] = sums[i];
-    }
-    for (int step = 0; step < count; step++) {
-        int pivot = -1;
-        for (int i = 0; i < count; i++)
-            if (!(used >> i & 1) && m[i][i] > model->rounding &&
-                m[i][i] > 4.0 * model->rounding * first[i] &&
-                (pivot < 0 || m[i][i] > m[pivot][pivot]))
-                pivot = i;
-        if (pivot < 0)
-            break;
+    double *b = sums, *m = sums + 3 * count * stride, explained = 0.0;
+    const double *first = m + count * (count + 1) / 2 * stride;
+    int used = 0, pivot;
+    lombscargle_equations(model, sums, stride);
+    while ((pivot = lombscargle_pivot(model, m, first, stride, used)) >= 0) {
+        double inverse = 1.0 / m[lombscargle_cell(pivot, pivot) * stride];
+        double share = b[pivot * stride] * inverse;
+        explained += b[pivot * stride] * share;
         used |= 1 << pivot;
-        rank++;
-        double inverse = 1.0 / m[pivot][pivot];
-        explained += b[pivot] * b[pivot] * inverse;
         for (int i = 0; i < count; i++) {
             if (used >> i & 1)
                 continue;
-            double factor = m[i][pivot] * inverse;
-            b[i] -= factor * b[pivot];
-            for (int j = 0; j < count; j++)
+            double factor = m[lombscargle_cell(i, pivot) * stride] * inverse;
+            b[i * stride] -= m[lombscargle_cell(i, pivot) * stride] * share;
+            for (int j = 0; j <= i; j++)
                 if (!(used >> j & 1))
-                    m[i][j] -= factor * m[pivot][j];
+                    m[lombscargle_cell(i, j) * stride] -=
+                        factor * m[lombscargle_cell(j, pivot) * stride];
         }
     }
-    return rank > 0 ? explained / model->yy : (double)NAN;
+    return used && model->yy > 0.0 ? explained / model->yy : (double)NAN;
 }
 
-/** Normalized power of LOMBSCARGLE_SUMS(nterms) sums. */
-LOMBSCARGLE_INLINE double lombscargle_power(const struct lombscargle_model *model,
-                                            const double *sums) {
-    if (!(model->yy > 0.0))
-        return (double)NAN;
-    double p = model->nterms == 1 ? lombscargle_power_one(model, sums)
-                                  : lombscargle_power_many(model, sums);
+/** A standard power in the normalization asked for. */
+LOMBSCARGLE_INLINE double lombscargle_normalized(const struct lombscargle_model *model, double p) {
     p = p < 0.0 ? 0.0 : p > 1.0 ? 1.0 : p; /* NaN stays */
     switch (model->normalization) {
     case LOMBSCARGLE_MODEL:

@@ -128,6 +128,16 @@ static bool listed_sums(const struct job *job, const struct curve *curve, int64_
     return true;
 }
 
+static double power_make(const struct curve *curve, const double *sums) {
+    const struct lombscargle_model *model = &curve->model;
+    double work[LOMBSCARGLE_WORK(LOMBSCARGLE_TERMS_MAX)];
+    for (int i = 0; i < LOMBSCARGLE_SUMS(model->nterms); i++)
+        work[i] = sums[i] / curve->weight;
+    return lombscargle_normalized(model, model->nterms == 1
+                                             ? lombscargle_power_one(model, work)
+                                             : lombscargle_power_many(model, work, 1));
+}
+
 static void tile_run(void *context, size_t chunk, int slot) {
     const struct job *job = context;
     const struct curve *curve = &job->curves[chunk / job->tiles];
@@ -138,13 +148,8 @@ static void tile_run(void *context, size_t chunk, int slot) {
                             : grid_sums(job, curve, first, count, space);
     if (!done)
         return;
-    double *sums = space->sums;
-    int stride = LOMBSCARGLE_SUMS(job->terms);
-    for (int64_t k = 0; k < count; k++, sums += stride) {
-        for (int i = 0; i < stride; i++)
-            sums[i] /= curve->weight;
-        curve->power[first + k] = lombscargle_power(&curve->model, sums);
-    }
+    for (int64_t k = 0; k < count; k++)
+        curve->power[first + k] = power_make(curve, space->sums + k * LOMBSCARGLE_SUMS(job->terms));
 }
 
 static void peaks_run(void *context, size_t chunk, int slot) {

@@ -255,11 +255,13 @@ static void run_terms(struct check *check, int fp32) {
     for (int terms = 2; terms <= LOMBSCARGLE_TERMS_MAX; terms++) {
         const struct plan one = {1, 300, terms, 2, 500, 50, 0.02, 0.01, false};
         const struct plan few = {3, 200, terms, 4, 140, 900, 2, 0.013, terms % 2};
+        const struct plan many = {2, 60, terms, 3, 8500, 30, 0.1, 0.0007, true};
         const struct plan tiny = {2, 100, terms, 0, 5, 90, 0.7, 0.013, false};
         for (int variant = terms % 2; variant < 8; variant += 3) {
             batch_run(check, &one, fp32, variant);
             batch_run(check, &few, fp32, variant);
             batch_run(check, &tiny, fp32, variant);
+            batch_run(check, &many, fp32, variant);
         }
     }
     check_group_end(check);
