@@ -13,7 +13,6 @@
 #include <emmintrin.h>
 #endif
 
-#define RUN_START      6 /* repeats that begin a run: fewer are cheap as literals */
 #define RUN_MIN        3
 #define RUN_MAX        258
 #define END            256 /* the symbol that ends a block */
@@ -72,7 +71,8 @@ static void repeats_fill(const uint8_t *bytes, size_t size, bool first, uint64_t
         repeats[0] &= ~UINT64_C(1);
 }
 
-/* First run at or after `at`, `size` if there is none. */
+/* First run at or after `at`, `size` if there is none. It takes six repeats to begin one: fewer are
+   as cheap as literals, and the tokens come in longer stretches. */
 static inline size_t run_find(const uint64_t *repeats, size_t at, size_t size) {
     for (size_t i = at / 64; 64 * i < size; i++) {
         uint64_t low = repeats[i], high = repeats[i + 1];

@@ -16,7 +16,8 @@ enum filter { FILTER_NONE, FILTER_SUB, FILTER_UP, FILTER_AVERAGE, FILTER_PAETH, 
 enum filter_choice {
     FILTERS_FEW,  /* none, sub or up: whichever leaves the least sum of magnitudes */
     FILTERS_ALL,  /* of all five */
-    FILTERS_ONE,  /* none, sub or up, the same for all rows of a call: for indices */
+    FILTERS_ONE,  /* none, sub or up, the same for all rows of a call: for indices;
+                     never with `swap` */
     FILTERS_NONE, /* none at all */
 };
 

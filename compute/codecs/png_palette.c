@@ -1,9 +1,10 @@
 /*
  * png_palette.c: the colours of a picture (png_palette.h).
  *
- * One pass gives every pixel the number of its colour in order of appearance, out of a small hash
- * table in the first-level cache; a second one, a look-up a byte, puts the numbers in order of
- * brightness. A picture of many colours is given up after a few hundred pixels. Thread: any.
+ * A sample of the pixels tells nearly all colours, which are put in order of brightness; what else
+ * turns up in the one pass over all pixels is rare and comes behind these. The pass looks colours
+ * up in a hash table that stays in the first-level cache, and skips stretches of one colour. A
+ * picture of many colours is given up after a few hundred pixels. Thread: any.
  */
 #include "compute/codecs/png_palette.h"
 
@@ -12,6 +13,8 @@
 #define SLOT_BITS 12
 #define SLOTS     (1u << SLOT_BITS)
 #define COLOR     0xffffffu
+#define GROUP     16         /* pixels */
+#define LARGE     (1u << 18) /* pixels from which a thin sample is enough */
 
 /* A slot is a colour, and its index above it. Free slots hold the first pixel's colour, whose
    index is 0: it is then found wherever it is looked for, and no slot needs a mark. */
@@ -61,27 +64,32 @@ static inline bool pixel_find(struct table *table, uint32_t color, uint8_t *inde
     return found < PALETTE_MAX;
 }
 
-/* Whether sixteen pixels have the colour of the one before them. */
-static inline bool pixels_repeat(const uint8_t *rgb) {
-    return memcmp(rgb - 3, rgb, 48) == 0;
+/* Whether GROUP pixels have the colour of the one before them. */
+static inline bool group_repeats(const uint8_t *rgb) {
+    return memcmp(rgb - 3, rgb, 3 * GROUP) == 0;
+}
+
+/* The indices of GROUP pixels that have another behind them. */
+static inline bool group_find(struct table *table, const uint8_t *rgb, uint8_t *indices) {
+    for (size_t k = 0; k < GROUP; k++) {
+        uint32_t four; /* the pixel and a byte of the next */
+        memcpy(&four, rgb + 3 * k, 4);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+        four = __builtin_bswap32(four);
+#endif
+        if (!pixel_find(table, four & COLOR, indices + k))
+            return false;
+    }
+    return true;
 }
 
 static bool pixels_find(struct table *table, const uint8_t *rgb, size_t count, uint8_t *indices) {
     size_t i = 0;
-    for (; i + 16 < count; i += 16) {
-        if (i > 0 && pixels_repeat(rgb + 3 * i)) {
-            memset(indices + i, indices[i - 1], 16);
-            continue;
-        }
-        for (size_t k = i; k < i + 16; k++) {
-            uint32_t four; /* one byte more than the pixel: there is another behind it */
-            memcpy(&four, rgb + 3 * k, 4);
-#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
-            four = __builtin_bswap32(four);
-#endif
-            if (!pixel_find(table, four & COLOR, indices + k))
-                return false;
-        }
+    for (; i + GROUP < count; i += GROUP) {
+        if (i > 0 && group_repeats(rgb + 3 * i))
+            memset(indices + i, indices[i - 1], GROUP);
+        else if (!group_find(table, rgb + 3 * i, indices + i))
+            return false;
     }
     for (; i < count; i++)
         if (!pixel_find(table, color_at(rgb + 3 * i), indices + i))
@@ -89,33 +97,44 @@ static bool pixels_find(struct table *table, const uint8_t *rgb, size_t count, u
     return true;
 }
 
-/* Orders the colours by brightness; `order` tells each one's new index. */
-static void palette_sort(const struct table *table, struct palette *palette, uint8_t *order) {
+/* Looks at some of the pixels only. */
+static bool pixels_sample(struct table *table, const uint8_t *rgb, size_t count) {
+    uint8_t indices[GROUP];
+    size_t one_in = count < LARGE ? 4 : 16;
+    for (size_t i = 0; i + GROUP < count; i += GROUP * one_in)
+        if (!group_find(table, rgb + 3 * i, indices))
+            return false;
+    return true;
+}
+
+/* Orders the colours found so far by brightness and begins again with these. */
+static void table_sort(struct table *table) {
     uint64_t keys[PALETTE_MAX];
-    for (unsigned i = 0; i < table->count; i++) {
+    unsigned count = table->count;
+    for (unsigned i = 0; i < count; i++) {
         uint32_t color = table->colors[i];
         uint64_t bright = 2 * (color & 255) + 5 * (color >> 8 & 255) + (color >> 16);
-        keys[i] = bright << 40 | (uint64_t)color << 8 | i;
+        keys[i] = bright << 24 | color;
     }
-    keys_sort(keys, table->count);
-    palette->count = table->count;
-    for (unsigned i = 0; i < table->count; i++) {
-        uint32_t color = keys[i] >> 8 & COLOR;
-        order[keys[i] & 255] = (uint8_t)i;
-        palette->colors[i][0] = (uint8_t)color;
-        palette->colors[i][1] = (uint8_t)(color >> 8);
-        palette->colors[i][2] = (uint8_t)(color >> 16);
-    }
+    keys_sort(keys, count);
+    table_init(table, keys[0] & COLOR);
+    for (unsigned i = 1; i < count; i++)
+        table_search(table, keys[i] & COLOR);
 }
 
 bool palette_find(const uint8_t *rgb, size_t count, struct palette *palette, uint8_t *indices) {
     struct table table;
-    uint8_t order[PALETTE_MAX];
     table_init(&table, color_at(rgb));
+    if (!pixels_sample(&table, rgb, count))
+        return false;
+    table_sort(&table);
     if (!pixels_find(&table, rgb, count, indices))
         return false;
-    palette_sort(&table, palette, order);
-    for (size_t i = 0; i < count; i++)
-        indices[i] = order[indices[i]];
+    palette->count = table.count;
+    for (unsigned i = 0; i < table.count; i++) {
+        palette->colors[i][0] = (uint8_t)table.colors[i];
+        palette->colors[i][1] = (uint8_t)(table.colors[i] >> 8);
+        palette->colors[i][2] = (uint8_t)(table.colors[i] >> 16);
+    }
     return true;
 }

@@ -12,7 +12,8 @@
 
 #define PALETTE_MAX 256
 
-/** Colours from dark to bright, so that neighbours in a picture have neighbouring indices. */
+/** Colours from dark to bright but for rare ones, so that neighbours in a picture have neighbouring
+ * indices. */
 struct palette {
     uint8_t colors[PALETTE_MAX][3]; /* red, green, blue */
     unsigned count;
