@@ -106,8 +106,8 @@ static struct outcome measure(write_fn *write, const struct picture *picture, in
 }
 
 static void picture_bench(const char *name, const struct picture *picture, unsigned rounds) {
-    struct buffer out = {.capacity = png_bound(picture->width, picture->height, picture->channels,
-                                               picture->depth)};
+    struct buffer out = {
+        .capacity = png_bound(picture->width, picture->height, picture->channels, picture->depth)};
     if (!out.capacity || !(out.bytes = malloc(out.capacity)))
         fail("no memory");
     unsigned few = rounds < 5 ? rounds : 5;

@@ -57,7 +57,8 @@ struct picture {
     const void *pixels;               /* height × width × channels */
 };
 
-/** Upper bound of what png_write and png_write_small write, text chunks below 4 KiB in all; 0 on overflow. */
+/** Upper bound of what png_write and png_write_small write, text chunks below 4 KiB in all; 0 on
+    overflow. */
 uint64_t png_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth);
 /** Encodes a PNG: deterministic, valid for every decoder. An RGB picture of 8 bits, 4096 pixels or
     more and at most 256 colours gets a palette. This is the fast way: about as many bytes as libpng
