@@ -65,7 +65,8 @@ uint64_t png_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t 
     takes at level 6. KILN_INTERNAL if it does not fit; within png_bound it does. */
 enum kiln_status png_write(const struct picture *picture, const struct image_text *texts,
                            uint8_t *out, uint64_t capacity, uint64_t *size);
-/** The same picture in fewer bytes and ten times the time or more. `level`: 1 … 12, libdeflate's. */
+/** The same picture in fewer bytes and ten times the time or more. `level`: 1 … 12, libdeflate's.
+ */
 enum kiln_status png_write_small(const struct picture *picture, const struct image_text *texts,
                                  int level, uint8_t *out, uint64_t capacity, uint64_t *size);
 
