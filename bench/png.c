@@ -47,7 +47,7 @@ static double now_ms(void) {
 
 static void fast_write(const struct picture *picture, int level, struct buffer *out) {
     (void)level;
-    if (png_write(picture, NULL, out->bytes, out->capacity, &out->size) != KILN_OK)
+    if (png_write(picture, NULL, NULL, out->bytes, out->capacity, &out->size) != KILN_OK)
         fail("png_write failed");
 }
 
@@ -147,7 +147,7 @@ static void mandelbrot_bench(unsigned rounds) {
             double shade = pow(fmax(value, 0) / 400, 0.3) * 256;
             memcpy(rgb[y][x], lut + 3 * (size_t)fmin(shade, 255), 3);
         }
-    struct picture picture = {WIDTH, HEIGHT, 3, 8, rgb};
+    struct picture picture = {WIDTH, HEIGHT, 3, 8, rgb, NULL};
     picture_bench("mandelbrot", &picture, rounds);
 }
 
@@ -180,7 +180,7 @@ static void file_bench(const char *path, unsigned rounds) {
         fail(why);
     planes_quantize(planes, SAMPLE_INT32, info.width, info.height, info.channels, info.depth, 0, 1,
                     pixels);
-    struct picture picture = {info.width, info.height, info.channels, info.depth, pixels};
+    struct picture picture = {info.width, info.height, info.channels, info.depth, pixels, NULL};
     const char *slash = strrchr(path, '/');
     picture_bench(slash ? slash + 1 : path, &picture, rounds);
     free(pixels);

@@ -3,13 +3,15 @@
  *
  * Written without libpng. RGB pictures of at most 256 colours, which is what a colormap gives, go
  * as indices into a palette: a third of the bytes to filter and to code. The fast way makes strips
- * of rows (png_strip.h), a chunk each; the small way leaves all rows to libdeflate at once. Both
- * are deterministic and the same on every machine. Thread: any.
+ * of rows (png_strip.h), a chunk each, on as many threads as the pool lends; the small way leaves
+ * all rows to libdeflate at once. Both are deterministic and the same on every machine.
+ * Thread: any.
  */
 #include "compute/codecs/image.h"
 
 #include "compute/codecs/png_palette.h"
 #include "compute/codecs/png_strip.h"
+#include "kernels/cpu/pool.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>
@@ -58,7 +60,8 @@ static void chunk_close(struct output *output, uint32_t size) {
 /* A picture on its way into a file. */
 struct source {
     const struct picture *picture;
-    uint8_t *indices; /* NULL: no palette */
+    uint8_t *indices; /* made here; NULL: none */
+    bool indexed;     /* the rows are indices into `palette` */
     struct palette palette;
     struct rows rows;
 };
@@ -78,7 +81,7 @@ static void header_write(struct output *output, const struct source *source) {
     big32(data, picture->width);
     big32(data + 4, picture->height);
     data[8] = (uint8_t)picture->depth;
-    data[9] = source->indices ? TYPE_PALETTE : types[picture->channels];
+    data[9] = source->indexed ? TYPE_PALETTE : types[picture->channels];
     memset(data + 10, 0, 3);
     chunk_close(output, 13);
 }
@@ -141,12 +144,19 @@ static enum kiln_status source_init(struct source *source, const struct picture 
                                        .size = picture->width * step,
                                        .step = step,
                                        .swap = picture->depth == 16}};
+    if (picture->palette) {
+        source->indexed = true;
+        source->palette.count = 256;
+        memcpy(source->palette.colors, picture->palette, 3 * 256);
+        return KILN_OK;
+    }
     if (picture->channels != 3 || picture->depth != 8 || pixels < PALETTE_PIXELS_MIN)
         return KILN_OK;
     source->indices = malloc(pixels);
     if (!source->indices)
         return KILN_NO_MEMORY;
     if (palette_find(picture->pixels, pixels, &source->palette, source->indices)) {
+        source->indexed = true;
         source->rows.pixels = source->indices;
         source->rows.size = picture->width;
         source->rows.step = 1;
@@ -161,43 +171,121 @@ static void source_finish(struct source *source) {
     free(source->indices);
 }
 
-/* One strip as a chunk, with what the zlib stream has before the first and behind the last. */
-static bool strip_put(struct output *output, const struct rows *rows, size_t first, size_t count,
-                      size_t height, struct strip_scratch *scratch, uint32_t *adler) {
-    bool last = first + count == height;
-    uint8_t *start = chunk_open(output, "IDAT", ZLIB_HEADER + ZLIB_TRAILER), *data = start;
-    if (!data)
+/* Strips on their way. Each is compressed where it could start if all before it were as long as
+   they can be, and then moved up to the end of the one before. */
+struct strips {
+    const struct rows *rows;
+    size_t height, each, count;
+    uint8_t *base;  /* where the data of the first may start */
+    uint64_t pitch; /* from one to the next */
+    struct strip {
+        size_t size;    /* 0: it did not fit */
+        uint32_t adler; /* of its rows alone */
+    } * strip;
+    struct strip_scratch **scratch; /* one a thread */
+};
+
+static size_t strip_count(const struct strips *strips, size_t index) {
+    size_t left = strips->height - index * strips->each;
+    return left < strips->each ? left : strips->each;
+}
+
+static void strip_run(void *context, size_t index, int slot) {
+    const struct strips *strips = context;
+    struct strip *strip = &strips->strip[index];
+    strip->adler = 1;
+    strip->size = strip_write(strips->rows, index * strips->each, strip_count(strips, index),
+                              index + 1 == strips->count, strips->scratch[slot], &strip->adler,
+                              strips->base + index * strips->pitch, strips->pitch);
+}
+
+/* Adler-32 of two runs of bytes, one behind the other, the second of `size` (RFC 1950). */
+static uint32_t adler_join(uint32_t first, uint32_t second, uint64_t size) {
+    const uint32_t base = 65521;
+    uint64_t a = first & 0xffff, b = first >> 16;
+    uint64_t sum = (a + (second & 0xffff) + base - 1) % base;
+    uint64_t sums = (b + (second >> 16) + size % base * ((a + base - 1) % base)) % base;
+    return (uint32_t)(sums << 16 | sum);
+}
+
+/* The strip as a chunk, with what the zlib stream has before the first and behind the last. */
+static bool strip_put(struct output *output, const struct strips *strips, size_t index,
+                      uint32_t *adler) {
+    const struct strip *strip = &strips->strip[index];
+    uint64_t bytes = (uint64_t)strip_count(strips, index) * (strips->rows->size + 1);
+    size_t head = index == 0 ? ZLIB_HEADER : 0;
+    size_t tail = index + 1 == strips->count ? ZLIB_TRAILER : 0;
+    uint8_t *data = chunk_open(output, "IDAT", head + strip->size + tail);
+    if (!data || strip->size == 0)
         return false;
-    if (first == 0) {
-        *data++ = 0x78;
-        *data++ = 0x01;
-    }
-    uint64_t room = output->capacity - (uint64_t)(data - output->bytes);
-    size_t size = strip_write(rows, first, count, last, scratch, adler, data,
-                              room < IDAT_MAX ? (size_t)room : IDAT_MAX);
-    data += size;
-    if (size == 0 || output->capacity - (uint64_t)(data - output->bytes) < ZLIB_TRAILER + 4)
-        return false;
-    if (last) {
-        big32(data, *adler);
-        data += ZLIB_TRAILER;
-    }
-    chunk_close(output, (uint32_t)(data - start));
+    memmove(data + head, strips->base + index * strips->pitch, strip->size);
+    *adler = adler_join(*adler, strip->adler, bytes);
+    if (head)
+        memcpy(data, "\x78\x01", ZLIB_HEADER);
+    if (tail)
+        big32(data + head + strip->size, *adler);
+    chunk_close(output, (uint32_t)(head + strip->size + tail));
     return true;
 }
 
-static enum kiln_status fast_write(struct output *output, struct source *source) {
-    source->rows.choice = source->indices ? FILTERS_ONE : FILTERS_FEW;
-    size_t height = source->picture->height, each = strip_rows(source->rows.size);
-    struct strip_scratch *scratch = strip_scratch_create(&source->rows);
-    enum kiln_status status = scratch ? KILN_OK : KILN_NO_MEMORY;
+/* Scratch for every thread of the pool, and the strips' records. */
+static enum kiln_status strips_init(struct strips *strips, int width) {
+    strips->strip = calloc(strips->count, sizeof *strips->strip);
+    strips->scratch = calloc((size_t)width, sizeof *strips->scratch);
+    if (!strips->strip || !strips->scratch)
+        return KILN_NO_MEMORY;
+    for (int i = 0; i < width; i++)
+        if (!(strips->scratch[i] = strip_scratch_create(strips->rows)))
+            return KILN_NO_MEMORY;
+    return KILN_OK;
+}
+
+static void strips_finish(struct strips *strips, int width) {
+    for (int i = 0; strips->scratch && i < width; i++)
+        strip_scratch_destroy(strips->scratch[i]);
+    free(strips->scratch);
+    free(strips->strip);
+}
+
+static void strips_run(struct strips *strips, struct pool *pool) {
+    if (pool)
+        pool_run(pool, strip_run, strips, strips->count);
+    else
+        for (size_t i = 0; i < strips->count; i++)
+            strip_run(strips, i, 0);
+}
+
+/* Room for all strips at their longest, or the caller's buffer is not as large as png_bound. */
+static uint8_t *staging(const struct output *output, const struct strips *strips, uint8_t **own) {
+    uint64_t head = CHUNK - 4 + ZLIB_HEADER, room = output->capacity - output->at;
+    uint64_t size = strips->count * strips->pitch;
+    if (room > head && room - head >= size)
+        return output->bytes + output->at + head;
+    return *own = malloc(size);
+}
+
+static enum kiln_status fast_write(struct output *output, struct source *source,
+                                   struct pool *pool) {
+    uint8_t *own = NULL;
     uint32_t adler = 1;
-    for (size_t y = 0; y < height && status == KILN_OK; y += each) {
-        size_t count = height - y < each ? height - y : each;
-        if (!strip_put(output, &source->rows, y, count, height, scratch, &adler))
+    source->rows.choice = source->indexed ? FILTERS_ONE : FILTERS_FEW;
+    struct strips strips = {.rows = &source->rows, .height = source->picture->height};
+    strips.each = strip_rows(source->rows.size);
+    strips.count = (strips.height + strips.each - 1) / strips.each;
+    strips.pitch = strip_bound(source->rows.size, strips.each) + CHUNK;
+    pool = strips.count > 1 ? pool : NULL; /* one strip needs one thread's scratch only */
+    int width = pool ? pool_width(pool) : 1;
+    enum kiln_status status = strips_init(&strips, width);
+    strips.base = staging(output, &strips, &own);
+    if (!strips.base)
+        status = KILN_NO_MEMORY;
+    if (status == KILN_OK)
+        strips_run(&strips, pool);
+    for (size_t i = 0; i < strips.count && status == KILN_OK; i++)
+        if (!strip_put(output, &strips, i, &adler))
             status = KILN_INTERNAL;
-    }
-    strip_scratch_destroy(scratch);
+    strips_finish(&strips, width);
+    free(own);
     return status;
 }
 
@@ -224,11 +312,11 @@ static enum kiln_status small_write(struct output *output, struct source *source
     if (!data)
         goto out;
     uint64_t room = output->capacity - output->at - CHUNK;
-    size_t size = rows_deflate(compressor, source, source->indices ? FILTERS_NONE : FILTERS_ALL,
+    size_t size = rows_deflate(compressor, source, source->indexed ? FILTERS_NONE : FILTERS_ALL,
                                filtered, data, room < IDAT_MAX ? (size_t)room : IDAT_MAX);
     if (size == 0)
         goto out;
-    if (source->indices) {
+    if (source->indexed) {
         status = KILN_NO_MEMORY;
         if (!(other = malloc(size)))
             goto out;
@@ -247,7 +335,8 @@ out:
 
 /* The file; level 0 is the fast way. */
 static enum kiln_status file_write(const struct picture *picture, const struct image_text *texts,
-                                   int level, uint8_t *out, uint64_t capacity, uint64_t *size) {
+                                   int level, struct pool *pool, uint8_t *out, uint64_t capacity,
+                                   uint64_t *size) {
     struct output output = {.bytes = out, .capacity = capacity};
     struct source source;
     if (png_bound(picture->width, picture->height, picture->channels, picture->depth) == 0)
@@ -257,12 +346,12 @@ static enum kiln_status file_write(const struct picture *picture, const struct i
         return status;
     header_write(&output, &source);
     texts_write(&output, texts);
-    if (source.indices)
+    if (source.indexed)
         palette_write(&output, &source.palette);
     if (output.full)
         status = KILN_INTERNAL;
     else
-        status = level ? small_write(&output, &source, level) : fast_write(&output, &source);
+        status = level ? small_write(&output, &source, level) : fast_write(&output, &source, pool);
     if (status == KILN_OK && chunk_open(&output, "IEND", 0))
         chunk_close(&output, 0);
     if (status == KILN_OK && output.full)
@@ -273,11 +362,15 @@ static enum kiln_status file_write(const struct picture *picture, const struct i
 }
 
 enum kiln_status png_write(const struct picture *picture, const struct image_text *texts,
-                           uint8_t *out, uint64_t capacity, uint64_t *size) {
-    return file_write(picture, texts, 0, out, capacity, size);
+                           struct pool *pool, uint8_t *out, uint64_t capacity, uint64_t *size) {
+    return file_write(picture, texts, 0, pool, out, capacity, size);
 }
 
 enum kiln_status png_write_small(const struct picture *picture, const struct image_text *texts,
                                  int level, uint8_t *out, uint64_t capacity, uint64_t *size) {
-    return file_write(picture, texts, level < 1 ? 1 : level > 12 ? 12 : level, out, capacity, size);
+    return file_write(picture, texts,
+                      level < 1    ? 1
+                      : level > 12 ? 12
+                                   : level,
+                      NULL, out, capacity, size);
 }

@@ -67,14 +67,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     EXPECT(pixels && file && again && bound > 0);
     pixels_make(data[1], data + HEADER, size - HEADER, step, pixels, bytes);
     picture.pixels = pixels;
-    EXPECT(png_write(&picture, texts, file, bound, &first) == KILN_OK && first <= bound);
+    EXPECT(png_write(&picture, texts, NULL, file, bound, &first) == KILN_OK && first <= bound);
     file_check(&picture, file, first);
     free(again);
     again = malloc(first); /* a file fits exactly where it fits */
     EXPECT(again);
-    EXPECT(png_write(&picture, texts, again, first, &second) == KILN_OK);
+    EXPECT(png_write(&picture, texts, NULL, again, first, &second) == KILN_OK);
     EXPECT(first == second && memcmp(file, again, first) == 0);
-    EXPECT(png_write(&picture, texts, again, first - 1 - data[1] % first, &second) ==
+    EXPECT(png_write(&picture, texts, NULL, again, first - 1 - data[1] % first, &second) ==
            KILN_INTERNAL);
     if (data[0] & SMALL) {
         EXPECT(png_write_small(&picture, texts, 1 + data[1] % 9, file, bound, &second) == KILN_OK);

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "compute/codecs/image.h"
+#include "kernels/cpu/pool.h"
 
 #include <png.h>
 #include <stdlib.h>
@@ -175,11 +176,11 @@ static uint64_t writers_check(const struct picture *picture) {
     assert_true(out && bound > 0);
     assert_int_equal(png_write_small(picture, texts, 9, out, bound, &small), KILN_OK);
     file_check(picture, out, small);
-    assert_int_equal(png_write(picture, texts, out, bound, &fast), KILN_OK);
+    assert_int_equal(png_write(picture, texts, NULL, out, bound, &fast), KILN_OK);
     file_check(picture, out, fast);
-    assert_int_equal(png_write(picture, texts, out, fast, &small), KILN_OK); /* just enough */
+    assert_int_equal(png_write(picture, texts, NULL, out, fast, &small), KILN_OK); /* just enough */
     assert_int_equal(small, fast);
-    assert_int_equal(png_write(picture, texts, out, fast - 1, &small), KILN_INTERNAL);
+    assert_int_equal(png_write(picture, texts, NULL, out, fast - 1, &small), KILN_INTERNAL);
     free(out);
     return fast;
 }
@@ -194,7 +195,7 @@ static void test_write(void **state) {
                 for (uint32_t depth = 8; depth <= 16; depth += 8) {
                     uint32_t width = sizes[s][0], height = sizes[s][1];
                     size_t row = (size_t)width * channels * (depth / 8);
-                    struct picture picture = {width, height, channels, depth, words};
+                    struct picture picture = {width, height, channels, depth, words, NULL};
                     picture_fill((uint8_t *)words, row * height, row, kind);
                     writers_check(&picture);
                 }
@@ -210,7 +211,7 @@ static void test_write_large(void **state) {
             for (uint32_t depth = 8; depth <= 16; depth += 8) {
                 uint32_t channels = kind % 2 ? 3 : 4;
                 size_t row = (size_t)sizes[s][0] * channels * (depth / 8);
-                struct picture picture = {sizes[s][0], sizes[s][1], channels, depth, pixels};
+                struct picture picture = {sizes[s][0], sizes[s][1], channels, depth, pixels, NULL};
                 picture_fill(pixels, row * sizes[s][1], row, kind);
                 uint64_t size = writers_check(&picture);
                 assert_true(kind != 0 || size < row * sizes[s][1] / 6);
@@ -230,7 +231,7 @@ static void test_write_palette(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t channels = cases[i].channels;
-        struct picture picture = {cases[i].width, 60, channels, 8, pixels};
+        struct picture picture = {cases[i].width, 60, channels, 8, pixels, NULL};
         uint64_t size = 0;
         for (size_t k = 0; k < sizeof pixels / channels; k++) {
             uint32_t color = (uint32_t)(k / 3 % cases[i].colors) * 0x010305;
@@ -238,35 +239,78 @@ static void test_write_palette(void **state) {
                 pixels[k * channels + c] = (uint8_t)(color >> 8 * c);
         }
         writers_check(&picture);
-        assert_int_equal(png_write(&picture, NULL, file, sizeof file, &size), KILN_OK);
+        assert_int_equal(png_write(&picture, NULL, NULL, file, sizeof file, &size), KILN_OK);
         assert_int_equal(file[25], cases[i].type);
     }
+}
+
+/* Threads share the strips out and change no byte, in a buffer of any size. */
+static void test_write_threads(void **state) {
+    static const uint32_t heights[] = {1, 290, 2000};
+    static uint8_t pixels[301 * 2000 * 3];
+    struct pool *pool = NULL;
+    (void)state;
+    assert_int_equal(pool_create(4, &pool), KILN_OK);
+    for (int kind = 0; kind < 4; kind++)
+        for (size_t i = 0; i < sizeof heights / sizeof heights[0]; i++) {
+            struct picture picture = {301, heights[i], 3, 8, pixels, NULL};
+            uint64_t bound = png_bound(301, heights[i], 3, 8), one = 0, many = 0;
+            uint8_t *first = malloc(bound), *second = malloc(bound);
+            picture_fill(pixels, (size_t)301 * 3 * heights[i], 301 * 3, kind);
+            assert_int_equal(png_write(&picture, NULL, NULL, first, bound, &one), KILN_OK);
+            for (int round = 0; round < 2; round++) {
+                uint64_t room = round ? one : bound;
+                assert_int_equal(png_write(&picture, NULL, pool, second, room, &many), KILN_OK);
+                assert_int_equal(one, many);
+                assert_memory_equal(first, second, one);
+            }
+            free(first);
+            free(second);
+        }
+    pool_destroy(pool);
+}
+
+/* Indices with their palette are the picture that the palette makes of them. */
+static void test_write_indices(void **state) {
+    static uint8_t indices[90 * 70], palette[256 * 3], rgb[90 * 70 * 3], file[1 << 16];
+    struct picture picture = {90, 70, 1, 8, indices, palette};
+    struct picture colors = {90, 70, 3, 8, rgb, NULL};
+    uint64_t size = 0;
+    (void)state;
+    picture_fill(palette, sizeof palette, 3, 2);
+    picture_fill(indices, sizeof indices, 90, 1);
+    for (size_t i = 0; i < sizeof indices; i++)
+        memcpy(rgb + 3 * i, palette + 3 * (size_t)indices[i], 3);
+    assert_int_equal(png_write(&picture, NULL, NULL, file, sizeof file, &size), KILN_OK);
+    file_check(&colors, file, size);
+    assert_int_equal(png_write_small(&picture, NULL, 9, file, sizeof file, &size), KILN_OK);
+    file_check(&colors, file, size);
 }
 
 static void test_write_texts(void **state) {
     static const struct image_text texts[] = {{"Parameters", "a=1&b=2"}, {NULL, NULL}};
     static uint8_t first[4096], second[4096];
-    struct picture picture = {2, 2, 1, 8, "abcd"};
+    struct picture picture = {2, 2, 1, 8, "abcd", NULL};
     uint64_t size = 0, again = 0;
     (void)state;
-    assert_int_equal(png_write(&picture, texts, first, sizeof first, &size), KILN_OK);
+    assert_int_equal(png_write(&picture, texts, NULL, first, sizeof first, &size), KILN_OK);
     assert_memory_equal(first + 37, "tEXtParameters\0a=1&b=2", 22); /* behind signature and IHDR */
-    assert_int_equal(png_write(&picture, texts, second, sizeof second, &again), KILN_OK);
+    assert_int_equal(png_write(&picture, texts, NULL, second, sizeof second, &again), KILN_OK);
     assert_int_equal(size, again);
     assert_memory_equal(first, second, size);
     for (uint64_t capacity = 0; capacity < size; capacity++)
-        assert_int_equal(png_write(&picture, texts, second, capacity, &again), KILN_INTERNAL);
-    assert_int_equal(png_write(&picture, texts, second, size + 64, &again), KILN_OK);
-    assert_int_equal(png_write(&picture, NULL, second, sizeof second, &again), KILN_OK);
+        assert_int_equal(png_write(&picture, texts, NULL, second, capacity, &again), KILN_INTERNAL);
+    assert_int_equal(png_write(&picture, texts, NULL, second, size + 64, &again), KILN_OK);
+    assert_int_equal(png_write(&picture, NULL, NULL, second, sizeof second, &again), KILN_OK);
     assert_int_equal(png_bound(UINT32_MAX, UINT32_MAX, 4, 16), 0);
     assert_int_equal(png_bound(1 << 20, 1 << 20, 1, 8), 0);
 }
 
 /* A valid grey 5×4 file to be broken. */
 static size_t sample_make(uint8_t out[4096]) {
-    struct picture picture = {5, 4, 1, 8, "abcdefghijklmnopqrst"};
+    struct picture picture = {5, 4, 1, 8, "abcdefghijklmnopqrst", NULL};
     uint64_t size = 0;
-    assert_int_equal(png_write(&picture, NULL, out, 4096, &size), KILN_OK);
+    assert_int_equal(png_write(&picture, NULL, NULL, out, 4096, &size), KILN_OK);
     return (size_t)size;
 }
 
@@ -378,10 +422,11 @@ static void test_chunks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_variants),    cmocka_unit_test(test_write),
-        cmocka_unit_test(test_write_large), cmocka_unit_test(test_write_palette),
-        cmocka_unit_test(test_write_texts), cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_flipped),     cmocka_unit_test(test_lying),
+        cmocka_unit_test(test_variants),      cmocka_unit_test(test_write),
+        cmocka_unit_test(test_write_large),   cmocka_unit_test(test_write_palette),
+        cmocka_unit_test(test_write_threads), cmocka_unit_test(test_write_indices),
+        cmocka_unit_test(test_write_texts),   cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_flipped),       cmocka_unit_test(test_lying),
         cmocka_unit_test(test_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
