@@ -235,8 +235,9 @@ def series_table(bench):
             for curve in curves]
         total = runs[0]
         if not total.reason:
-            total.walls = [scale * sum(walls) for walls in zip(*(run.walls for run in runs))]
-            total.phases["kernel"] = [scale * sum(each) for each in zip(*(run.kernels for run in runs))]
+            kernels = [scale * sum(each) for each in zip(*(run.kernels for run in runs))]
+            total.walls = [scale * sum(each) for each in zip(*(run.walls for run in runs))]
+            total.phases = {"kernel": kernels}
         table.add_kiln(total, "", "one request a curve")
     nifty = bench.peers.get("nifty_ls")
     if not nifty:

@@ -167,7 +167,7 @@ def peer_rows(bench, table, view, reference):
         table.add_peer("NumPy array program", "call", times, reference.error_array(count),
                        "the Matplotlib showcase's, complex64")
     else:
-        table.add_absent("NumPy array program", f"not run: minutes at {view.limit} steps")
+        table.add_absent("NumPy array program", f"not run: every point at each of {view.limit} steps")
     numba = bench.peers.get("numba")
     if numba:
         count = bench.once("mandelbrot numba", lambda: numba_program(numba))

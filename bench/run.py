@@ -124,6 +124,7 @@ def options_read():
     parser.add_argument("--no-install", action="store_true",
                         help="(run.sh) build and install nothing, use python3 as it is")
     options = parser.parse_args()
+    options.failed = False
     options.date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%d")
     return options
 
@@ -136,6 +137,7 @@ def sections(bench, options):
                 yield from table.markdown()
         except Exception as error:
             bench.say(f"{name} failed: {error!r}")
+            options.failed = True
             yield f"**{name}: the rest failed: `{error!r}`**"
             yield ""
 
@@ -175,7 +177,8 @@ def main():
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text("\n".join(lines) + "\n", encoding="utf-8")
     print(f"bench: written to {target}", file=sys.stderr)
+    return 1 if options.failed else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -12,6 +12,8 @@ def number(value):
 
 
 def ratio(value):
+    if value < 0.1:
+        return f"{value:.2g}×"
     return f"{value:.0f}×" if value >= 100 else f"{value:.1f}×" if value >= 10 else f"{value:.2f}×"
 
 
@@ -41,7 +43,9 @@ class Table:
             return
         program = f"**kiln {run.name}**"
         kernel = Row(program, "kernel", run.kernels, error, note)
-        self.kiln.append((run.name, kernel, Row(program, "request", run.walls)))
+        phases = ", ".join(f"{name} {percentile(times, 50):.3f}"
+                           for name, times in run.phases.items() if times and name != "kernel")
+        self.kiln.append((run.name, kernel, Row(program, "request", run.walls, "", phases)))
 
     def add_peer(self, program, part, times, error="", note="", scale=1.0):
         """`scale` multiplies times of a part of the work; the note must say so."""
