@@ -12,13 +12,14 @@
 #define WARPS     8
 #define PER_BLOCK (32 * WARPS * COLORIZE_PIXELS)
 
-enum { COLORIZE_PLAIN, COLORIZE_SHADED };
+enum { COLORIZE_PLAIN, COLORIZE_SHADED, COLORIZE_INDEXED };
 
 extern const unsigned char kiln_image_colorize[];
 
 static const struct function_row functions[] = {
     [COLORIZE_PLAIN] = {.name = "colorize_plain", .warps = WARPS},
     [COLORIZE_SHADED] = {.name = "colorize_shaded", .warps = WARPS},
+    [COLORIZE_INDEXED] = {.name = "colorize_indexed", .warps = WARPS},
 };
 
 static int reached(double value, double limit, double gamma) {
@@ -83,6 +84,10 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         snprintf(stream->error, sizeof stream->error, "shading needs an apron of one sample");
         return KILN_UNSUPPORTED;
     }
+    if (args->indexed && (args->shade || args->supersample > 1)) {
+        snprintf(stream->error, sizeof stream->error, "an index cannot be a mean of colours");
+        return KILN_UNSUPPORTED;
+    }
     enum kiln_status status = thresholds_fill(stream, args);
     if (status != KILN_OK) {
         return status;
@@ -103,7 +108,9 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .thresholds = stream->kept->thresholds,
     };
     light_fill(&grid, args);
-    int function = args->shade ? COLORIZE_SHADED : COLORIZE_PLAIN;
+    int function = args->indexed ? COLORIZE_INDEXED
+                   : args->shade ? COLORIZE_SHADED
+                                 : COLORIZE_PLAIN;
     int64_t wanted = (grid.pixels + PER_BLOCK - 1) / PER_BLOCK;
     int64_t resident = (int64_t)stream_resident(stream, KERNEL_COLORIZE, function, WARPS);
     struct shape shape = {
@@ -117,6 +124,6 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
 const struct kernel_row colorize_row = {
     .image = kiln_image_colorize,
     .functions = functions,
-    .count = 2,
+    .count = 3,
     .launch = launch,
 };

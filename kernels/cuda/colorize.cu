@@ -159,13 +159,31 @@ static __device__ __forceinline__ void pixels_write(const colorize_grid &grid, i
     }
 }
 
-template <bool SHADE> static __device__ __forceinline__ void colorize(const colorize_grid &grid) {
+/* The lowest bytes of the pixels, which are indices. */
+static __device__ __forceinline__ void indices_write(const colorize_grid &grid, int64_t first,
+                                                     const uint32_t *index) {
+    uint8_t *at = grid.rgb + first;
+    if (grid.aligned && first + COLORIZE_PIXELS <= grid.pixels) {
+        *(uint32_t *)at = index[0] | index[1] << 8 | index[2] << 16 | index[3] << 24;
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < COLORIZE_PIXELS; i++) {
+        if (first + i < grid.pixels) {
+            at[i] = (uint8_t)index[i];
+        }
+    }
+}
+
+/* With INDEXED the colour of index i is i. */
+template <bool SHADE, bool INDEXED>
+static __device__ __forceinline__ void colorize(const colorize_grid &grid) {
     __shared__ palette palette;
     int thread = (int)(threadIdx.y * 32 + threadIdx.x), threads = (int)blockDim.y * 32;
     for (int i = thread; i < 256; i += threads) {
         const uint8_t *entry = grid.lut + 3 * i;
         palette.thresholds[i] = __ldg(grid.thresholds + i);
-        palette.colours[i] = entry[0] | entry[1] << 8 | entry[2] << 16;
+        palette.colours[i] = INDEXED ? i : entry[0] | entry[1] << 8 | entry[2] << 16;
     }
     __syncthreads();
     int64_t first = ((int64_t)blockIdx.x * threads + thread) * COLORIZE_PIXELS;
@@ -196,16 +214,25 @@ template <bool SHADE> static __device__ __forceinline__ void colorize(const colo
             column = last ? 0 : column;
             corner = corner_of(grid, row, column);
         }
-        pixels_write(grid, first, rgb);
+        if (INDEXED) {
+            indices_write(grid, first, rgb);
+        } else {
+            pixels_write(grid, first, rgb);
+        }
     }
 }
 
 extern "C" __global__ void __launch_bounds__(256)
     colorize_plain(const __grid_constant__ colorize_grid grid) {
-    colorize<false>(grid);
+    colorize<false, false>(grid);
 }
 
 extern "C" __global__ void __launch_bounds__(256)
     colorize_shaded(const __grid_constant__ colorize_grid grid) {
-    colorize<true>(grid);
+    colorize<true, false>(grid);
+}
+
+extern "C" __global__ void __launch_bounds__(256)
+    colorize_indexed(const __grid_constant__ colorize_grid grid) {
+    colorize<false, true>(grid);
 }
