@@ -84,23 +84,23 @@ static enum kiln_status module_load(struct device *device, enum kernel_id id, ch
     return explain(result, "loading kernels", why, why_size);
 }
 
-/* A function of which no block of a size fits the device has `resident` 0 there. */
-static enum kiln_status function_load(const struct device *device, CUmodule module,
-                                      const struct function_row *row, struct function *function,
-                                      char *why, size_t why_size) {
-    int most = attribute(device->handle, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+static enum kiln_status function_load(CUmodule module, const struct function_row *row,
+                                      struct function *function, char *why, size_t why_size) {
     int shared = row->warps * row->shared_per_warp;
-    shared = shared < most ? shared : most;
     function->shared_per_warp = row->shared_per_warp;
     CUresult result = driver.cuModuleGetFunction(&function->handle, module, row->name);
     if (result == CUDA_SUCCESS && shared > 0) {
-        result = driver.cuFuncSetAttribute(function->handle,
-                                           CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared);
-    }
-    for (int warps = 1; result == CUDA_SUCCESS && warps <= row->warps; warps++) {
-        if (warps * row->shared_per_warp > most) {
-            break;
+        /* A device with less shared memory runs fewer warps. */
+        while ((result = driver.cuFuncSetAttribute(function->handle,
+                                                   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                   shared)) == CUDA_ERROR_INVALID_VALUE &&
+               shared > row->shared_per_warp) {
+            shared -= row->shared_per_warp;
         }
+    }
+    for (int warps = 1;
+         result == CUDA_SUCCESS && warps <= row->warps && warps * row->shared_per_warp <= shared;
+         warps++) {
         int blocks = 0;
         result = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
             &blocks, function->handle, 32 * warps, (size_t)(warps * row->shared_per_warp));
@@ -115,7 +115,7 @@ static enum kiln_status kernels_load(struct device *device, char *why, size_t wh
         const struct kernel_row *row = kernel_rows[id];
         status = module_load(device, (enum kernel_id)id, why, why_size);
         for (int i = 0; status == KILN_OK && i < row->count; i++) {
-            status = function_load(device, device->modules[id], &row->functions[i],
+            status = function_load(device->modules[id], &row->functions[i],
                                    &device->functions[id][i], why, why_size);
         }
     }
