@@ -130,6 +130,7 @@ static struct jacobi_grid grid_make(const struct stream *stream, const struct ja
         .report = args->report,
         .shared = shared,
         .stop = stream_stop_flag(stream),
+        .progress = stream_progress_word(stream),
     };
     int last = passes > 0 ? (int)((passes - 1) % 2) : 0;
     grid.targets[last] = args->x;

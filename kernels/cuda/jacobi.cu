@@ -341,6 +341,7 @@ template <typename T, int ROWS> static __device__ void jacobi(const jacobi_grid 
         uint32_t stop = 0;
         if (first && blockIdx.x == 0 && run.passes % grid.poll == 0) {
             stop = *grid.stop;
+            *grid.progress = (uint32_t)((double)run.done / (double)grid.iterations * 65536.0);
         }
         if (first && blockIdx.x == 0 && measure) {
             /* Last read two checks ago, next used after the coming barrier. */
