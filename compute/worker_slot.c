@@ -111,6 +111,7 @@ static void command_run(const struct worker *worker, struct stream *stream,
     struct task task = {
         .backend = worker->backend,
         .stream = stream,
+        .pool = worker->pool,
         .params = command->params,
         .input = &command->input,
         .data = command->data_size ? worker->arena + command->data_offset : NULL,
@@ -149,6 +150,7 @@ static enum kiln_status canary_run(const struct worker *worker, struct stream *s
     struct task task = {
         .backend = worker->backend,
         .stream = stream,
+        .pool = worker->pool,
         .params = params,
         .input = &input,
         .data = size ? data : NULL,

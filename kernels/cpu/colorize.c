@@ -81,12 +81,14 @@ static void row_run(const struct job *job, size_t row) {
         .stride = job->stride,
         .supersample = args->supersample,
         .shade = args->shade,
+        .indexed = args->indexed,
     };
+    size_t bytes = args->indexed ? 1 : 3;
     for (int column = 0; column < args->width; column += run.pixels) {
         int left = args->width - column;
         run.pixels = left < COLORIZE_RUN ? left : COLORIZE_RUN;
         run.field = field + column * supersample;
-        run.rgb = args->rgb + 3 * (row * (size_t)args->width + (size_t)column);
+        run.rgb = args->rgb + bytes * (row * (size_t)args->width + (size_t)column);
         job->simd->run(&run);
     }
 }
@@ -106,6 +108,8 @@ enum kiln_status colorize_launch(struct stream *stream, const void *arguments) {
     size_t row = columns * (size_t)args->supersample; /* samples of one row of the picture */
     if (args->shade && args->apron < 1)
         return stream_fail(stream, KILN_UNSUPPORTED, "shading needs an apron of one sample");
+    if (args->indexed && (args->shade || args->supersample > 1))
+        return stream_fail(stream, KILN_UNSUPPORTED, "an index cannot be a mean of colours");
     struct job job = {
         .stream = stream,
         .args = args,

@@ -52,6 +52,13 @@ static void run_plain(const struct colorize_run *run) {
     }
 }
 
+static void run_indexed(const struct colorize_run *run) {
+    int32_t index[COLORIZE_RUN];
+    indices_find(run, run->field, index);
+    for (int p = 0; p < run->pixels; p++)
+        run->rgb[p] = (uint8_t)index[p];
+}
+
 /* Inside (negative) and NaN are level ground. */
 static inline float height(float field) {
     return field > 0 ? field : 0;
@@ -112,7 +119,9 @@ static void run_shaded(const struct colorize_run *run) {
 }
 
 static void run_pixels(const struct colorize_run *run) {
-    if (run->shade)
+    if (run->indexed)
+        run_indexed(run);
+    else if (run->shade)
         run_shaded(run);
     else
         run_plain(run);

@@ -32,6 +32,7 @@ struct colorize_run {
     int supersample;
     int pixels; /* 1 … COLORIZE_RUN */
     int shade;
+    int indexed; /* a pixel is one byte, its index */
     uint8_t *rgb;
 };
 

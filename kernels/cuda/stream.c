@@ -58,6 +58,17 @@ static enum kiln_status mapped_create(struct stream *stream) {
     return stream_check(stream, result, "mapped host memory");
 }
 
+static enum kiln_status kept_create(struct stream *stream) {
+    CUdeviceptr address = 0;
+    CUresult result = driver.cuMemAlloc(&address, sizeof *stream->kept);
+    if (result == CUDA_SUCCESS) {
+        stream->kept = (struct kept *)(uintptr_t)address;
+        stream->busy = true;
+        result = driver.cuMemsetD8Async(address, 0, sizeof *stream->kept, stream->handle);
+    }
+    return stream_check(stream, result, "device memory");
+}
+
 enum kiln_status stream_create(struct device *device, struct stream **stream) {
     struct stream *made = calloc(1, sizeof *made);
     if (!made) {
@@ -77,6 +88,9 @@ enum kiln_status stream_create(struct device *device, struct stream **stream) {
     }
     if (status == KILN_OK) {
         status = mapped_create(made);
+    }
+    if (status == KILN_OK) {
+        status = kept_create(made);
     }
     if (status == KILN_OK) {
         status = stream_check(made, pool_init(&made->scratch, device, false, SCRATCH_BYTES),
@@ -101,6 +115,9 @@ void stream_destroy(struct stream *stream) {
     driver.cuCtxSetCurrent(stream->device->context);
     pool_finish(&stream->host);
     pool_finish(&stream->scratch);
+    if (stream->kept) {
+        driver.cuMemFree((CUdeviceptr)(uintptr_t)stream->kept);
+    }
     if (stream->mapped) {
         driver.cuMemFreeHost(stream->mapped);
     }

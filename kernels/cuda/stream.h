@@ -13,6 +13,7 @@
 #define KILN_CUDA_STREAM_H
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/mandelbrot_grid.h"
 #include "kernels/cuda/pool.h"
 
 #define SPANS_MAX 12
@@ -23,10 +24,10 @@ struct span {
     int start, stop; /* events */
 };
 
-/** What the launcher of `colorize` keeps between jobs: thresholds are costly and rarely change. */
-struct threshold_cache {
-    double limit, gamma;
-    float values[256];
+/** Device memory that stays as it is between jobs; zero when the stream is made. */
+struct kept {
+    uint32_t counters[2][MANDELBROT_WORDS]; /* used in turn: a launch clears the other's */
+    float thresholds[256];                  /* of `colorize`: costly, and they rarely change */
 };
 
 struct stream {
@@ -47,8 +48,10 @@ struct stream {
     CUdeviceptr mapped_address;
     enum kiln_status fault; /* sticky: KILN_OK or KILN_DEVICE_FAULT */
     char error[256];
-    struct threshold_cache thresholds;
     struct sines_entry *sines[SINES_HELD]; /* tables in use, NULL after the last */
+    struct kept *kept;
+    int turn;            /* which counters are 0 */
+    double limit, gamma; /* of kept->thresholds */
 };
 
 /** Shape of a launch. */
