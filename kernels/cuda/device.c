@@ -98,8 +98,9 @@ static enum kiln_status function_load(CUmodule module, const struct function_row
             shared -= row->shared_per_warp;
         }
     }
-    for (int warps = 1; result == CUDA_SUCCESS && warps <= row->warps &&
-                        warps * row->shared_per_warp <= shared; warps++) {
+    for (int warps = 1;
+         result == CUDA_SUCCESS && warps <= row->warps && warps * row->shared_per_warp <= shared;
+         warps++) {
         int blocks = 0;
         result = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
             &blocks, function->handle, 32 * warps, (size_t)(warps * row->shared_per_warp));

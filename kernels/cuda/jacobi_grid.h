@@ -2,11 +2,11 @@
  * jacobi_grid.h: what the launcher of `jacobi` tells its kernel.
  *
  * Each plane is cut into tiles of (4 × lanes) × (rows a thread × threads / lanes) cells, a frame of
- * `halo` cells on each side included; what lies inside the frame is the tile's own part. The frame's
- * cells are computed by several tiles, and spoil by one cell a sweep from the tile's edge inwards, so
- * a tile can do min(halo) sweeps before it needs its neighbours' results. A tile that covers its
- * plane along an axis has no neighbours there, and a frame only so that the zero ring lies in the
- * tile.
+ * `halo` cells on each side included; what lies inside the frame is the tile's own part. The
+ * frame's cells are computed by several tiles, and spoil by one cell a sweep from the tile's edge
+ * inwards, so a tile can do min(halo) sweeps before it needs its neighbours' results. A tile that
+ * covers its plane along an axis has no neighbours there, and a frame only so that the zero ring
+ * lies in the tile.
  */
 #ifndef KILN_CUDA_JACOBI_GRID_H
 #define KILN_CUDA_JACOBI_GRID_H
@@ -24,7 +24,7 @@ struct jacobi_shared {
 struct jacobi_grid {
     int32_t width, height;
     uint32_t tiles_x, tiles_y, tiles; /* tiles: of all planes */
-    int32_t lanes; /* threads across a tile: 16 or 32 */
+    int32_t lanes;                    /* threads across a tile: 16 or 32 */
     int32_t halo_x, halo_y;
     int32_t depth;  /* most sweeps between exchanges */
     int32_t poll;   /* passes between looks at the stop word */
