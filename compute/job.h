@@ -150,6 +150,7 @@ struct job {
     int attempt;
     int worker;
     int state;
+    bool revoked; /* dispatch_cancel has asked for its end */
 };
 
 #endif

@@ -28,6 +28,8 @@ struct job {
     const struct lombscargle_simd *simd;
     struct lombscargle_samples samples;
     int64_t tile, chunk; /* frequencies */
+    atomic_size_t done;  /* chunks, of `chunks` */
+    size_t chunks;
 };
 
 /* p of the normal equations, clamped to what it can be; NaN where it is not defined. */
@@ -96,7 +98,7 @@ static bool tile_run(const struct job *job, int64_t first, int count) {
 
 static void chunk_run(void *context, size_t chunk, int slot) {
     (void)slot;
-    const struct job *job = context;
+    struct job *job = context;
     int64_t first = (int64_t)chunk * job->chunk, end = job->args->nf - first;
     end = first + (end < job->chunk ? end : job->chunk);
     int64_t tile = job->tile;
@@ -104,6 +106,8 @@ static void chunk_run(void *context, size_t chunk, int slot) {
         if (!tile_run(job, k, (int)(end - k < tile ? end - k : tile)))
             return;
     }
+    size_t done = atomic_fetch_add_explicit(&job->done, 1, memory_order_relaxed) + 1;
+    control_advance(job->stream->control, done, job->chunks);
 }
 
 /* Copies the samples into whole vectors; those added weigh nothing. */
@@ -150,6 +154,7 @@ enum kiln_status lombscargle_launch(struct stream *stream, const void *arguments
     size_t tiles = CHUNK_PAIRS / RESEED / job.samples.n;
     job.tile = args->frequency ? 1 : args->fp32 ? RESEED_FP32 : RESEED;
     job.chunk = RESEED * (int64_t)(tiles ? tiles : 1);
-    pool_run(stream->pool, chunk_run, &job, (size_t)((args->nf - 1) / job.chunk + 1));
+    job.chunks = (size_t)((args->nf - 1) / job.chunk + 1);
+    pool_run(stream->pool, chunk_run, &job, job.chunks);
     return stream_cancelled(stream) ? KILN_CANCELLED : KILN_OK;
 }

@@ -167,6 +167,7 @@ static struct jacobi_grid grid_make(const struct stream *stream, const struct ja
         .report = args->report,
         .shared = shared,
         .stop = stream_stop_flag(stream),
+        .progress = stream_progress_word(stream),
         .pitch = ((int64_t)args->width + JACOBI_ACROSS - 1) / JACOBI_ACROSS * JACOBI_ACROSS,
     };
     return grid;

@@ -246,6 +246,7 @@ static __device__ pass pass_begin(const jacobi_grid &grid, const progress &run) 
     pass.length = pass_length(grid, run, pass.measure);
     if (first_thread() && blockIdx.x == 0 && pass.look) {
         pass.stop = *grid.stop;
+        *grid.progress = (uint32_t)((double)run.done / (double)grid.iterations * 65536.0);
     }
     if (first_thread() && blockIdx.x == 0 && pass.measure) {
         /* Last read two checks ago, next used after the coming barrier. */

@@ -39,6 +39,7 @@ struct jacobi_grid {
     struct jacobi_report *report;
     struct jacobi_shared *shared;
     const volatile uint32_t *stop;
+    volatile uint32_t *progress; /* in 1/65536, stored with each look at the stop word */
 };
 
 #endif
