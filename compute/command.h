@@ -25,7 +25,7 @@ struct command {
     uint64_t started_ns;                 /* clock_ns when sent: queue = started - submitted */
     uint64_t data_offset, data_size;     /* input block in the arena; size 0: none */
     uint64_t result_offset, result_size; /* result block in the arena */
-    uint64_t cancel_offset; /* arena offset of an _Atomic uint32_t the front sets to cancel */
+    uint64_t control_offset;             /* arena offset of the slot's struct control */
     struct input input;
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
 };

@@ -116,8 +116,9 @@ static bool sweep_due(struct dispatch *dispatch, uint64_t now) {
 
 /* Completes what still waits when the dispatcher ends. */
 static void reject_all(struct dispatch *dispatch) {
-    struct job_list finished = {0};
     pthread_mutex_lock(&dispatch->lock);
+    struct job_list finished = dispatch->ended;
+    dispatch->ended = (struct job_list){0};
     while (dispatch->queue.head) {
         struct job *job = dispatch->queue.head;
         job_list_remove(&dispatch->queue, job);
@@ -289,6 +290,7 @@ static void job_reset(struct dispatch *dispatch, struct job *job) {
     job->next = job->previous = NULL;
     job->attempt = 0;
     job->worker = -1;
+    job->revoked = false;
 }
 
 /* Everything that speaks against the job before it is taken. Writes the job's detail. */

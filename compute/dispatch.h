@@ -8,7 +8,8 @@
  * and replaced (back-off 0, 0.1, 0.5, 2, 5 s…); its unfinished jobs go to the head of the queue
  * once. A job on its second attempt runs alone on its worker, so that only the guilty one fails.
  * A ready worker gets a canary job before it takes others, and one every few idle seconds.
- * A client that hung up (watch_fd) has its job dropped from the queue or cancelled while running.
+ * A client that hung up (watch_fd) has its job dropped from the queue or cancelled while running;
+ * dispatch_cancel does the same for a client that is still there.
  *
  * Ownership: a submitted job and its blocks belong to the dispatcher until `done`.
  */
@@ -29,6 +30,21 @@ struct dispatch_options {
     double deadline_s;   /* per job, from submission */
     struct arena *arena;
 };
+
+/** A job that waits or runs. */
+struct job_view {
+    uint64_t id;
+    const char *type; /* name of its kind, static */
+    bool running;
+    char device[24];  /* that runs it; while it waits, the wanted one, "" for any */
+    int attempt;      /* 1 once a worker has died with it */
+    double age_s;     /* since it was submitted */
+    double running_s; /* of this attempt; 0 while it waits */
+    double progress;  /* 0 … 1; never falls during an attempt */
+    double cost;      /* of its plan */
+};
+
+#define DISPATCH_JOBS_MAX 1000 /* shown at once */
 
 enum device_state {
     DEVICE_UNAVAILABLE, /* cannot be used: see reason */
@@ -84,5 +100,18 @@ void dispatch_devices(struct dispatch *dispatch,
 /** True if a device of this name is known (ready or not). */
 bool dispatch_knows(struct dispatch *dispatch, const char *device);
 void dispatch_stats(struct dispatch *dispatch, struct dispatch_stats *stats);
+
+/** Shows the jobs that are not finished, running ones first, then the queue from its head, at most
+    DISPATCH_JOBS_MAX of them; `total` receives how many there are. The callback runs without the
+    lock. Errors: KILN_NO_MEMORY. */
+enum kiln_status dispatch_jobs(struct dispatch *dispatch,
+                               void (*each)(const struct job_view *view, void *context),
+                               void *context, size_t *total);
+/** Looks one up; false if no unfinished job has this id. */
+bool dispatch_job(struct dispatch *dispatch, uint64_t id, struct job_view *view);
+/** Cancels a job: one that waits ends now, one that runs as soon as its kernel looks, both as
+    KILN_REVOKED; one that is ending for another reason keeps that. KILN_NOT_FOUND if there is none.
+ */
+enum kiln_status dispatch_cancel(struct dispatch *dispatch, uint64_t id);
 
 #endif

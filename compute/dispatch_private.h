@@ -3,6 +3,7 @@
  *
  *   dispatch.c          the public calls, the dispatcher's thread and its epoll loop
  *   dispatch_view.c     what others may see: readiness, devices, counts
+ *   dispatch_jobs.c     unfinished jobs: looking at them, cancelling one
  *   dispatch_queue.c    jobs: waiting, sent, answered, lost (state machine of a job)
  *   dispatch_sweep.c    what happens because time has passed: deadlines, hang-ups, silence
  *   dispatch_canary.c   the job that asks a device whether it still answers
@@ -80,10 +81,10 @@ struct supervisor {
     uint64_t window_ns;
 
     struct slot slot[SLOTS_MAX];
-    int slots, running;  /* running counts the canary */
-    bool exclusive;      /* runs a suspect: nothing beside it */
-    bool held;           /* kept free for a suspect, during one pump */
-    struct block cancel; /* SLOTS_MAX words of _Atomic uint32_t */
+    int slots, running;   /* running counts the canary */
+    bool exclusive;       /* runs a suspect: nothing beside it */
+    bool held;            /* kept free for a suspect, during one pump */
+    struct block control; /* SLOTS_MAX of struct control */
 
     struct job canary;
     bool canary_running, canary_failed;
@@ -107,8 +108,9 @@ struct dispatch {
     struct supervisor *supervisors;
     int count;
     struct job_list queue;
-    size_t outstanding; /* accepted jobs whose done() has not returned */
-    bool starved;       /* a job could not be sent for want of memory or room: try again soon */
+    struct job_list ended; /* waiting jobs that were cancelled: the thread completes them */
+    size_t outstanding;    /* accepted jobs whose done() has not returned */
+    bool starved;          /* a job could not be sent for want of memory or room: try again soon */
     bool draining, stopping;
     uint64_t next_id;
     uint64_t sweep_ns;  /* when the thread looks at its clocks next */
@@ -141,6 +143,9 @@ void job_list_remove(struct job_list *list, struct job *job);
 bool device_matches(const char *name, const char *wanted);
 /** Takes a new job: sends it at once or queues it. KILN_BUSY leaves it the caller's. */
 enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job);
+/** The control block of a worker's slot. */
+struct control *queue_control(const struct dispatch *dispatch, const struct supervisor *supervisor,
+                              int slot);
 /** Sends whatever can be sent now. */
 void queue_pump_locked(struct dispatch *dispatch);
 /** Sends a job to a worker with a free slot. KILN_NO_MEMORY: no result block; KILN_BUSY: the

@@ -108,9 +108,9 @@ static bool any_room(const struct dispatch *dispatch) {
     return false;
 }
 
-static _Atomic uint32_t *cancel_word(const struct dispatch *dispatch,
-                                     const struct supervisor *supervisor, int slot) {
-    return (_Atomic uint32_t *)arena_at(dispatch->arena, supervisor->cancel.offset) + slot;
+struct control *queue_control(const struct dispatch *dispatch, const struct supervisor *supervisor,
+                              int slot) {
+    return (struct control *)arena_at(dispatch->arena, supervisor->control.offset) + slot;
 }
 
 static int free_slot(const struct supervisor *supervisor) {
@@ -122,8 +122,8 @@ static int free_slot(const struct supervisor *supervisor) {
     return -1;
 }
 
-static void command_fill(struct command *command, const struct dispatch *dispatch,
-                         const struct supervisor *supervisor, const struct job *job, int slot) {
+static void command_fill(struct command *command, const struct supervisor *supervisor,
+                         const struct job *job, int slot) {
     *command = (struct command){
         .magic = COMMAND_MAGIC,
         .type = job_type_index(job->type),
@@ -136,8 +136,7 @@ static void command_fill(struct command *command, const struct dispatch *dispatc
         .data_size = job->body.size,
         .result_offset = job->result.offset,
         .result_size = job->result.size,
-        .cancel_offset = (uint64_t)((const uint8_t *)cancel_word(dispatch, supervisor, slot) -
-                                    (const uint8_t *)arena_at(dispatch->arena, 0)),
+        .control_offset = supervisor->control.offset + (uint64_t)slot * sizeof(struct control),
         .input = job->input,
     };
     memcpy(command->params, job->params, sizeof command->params);
@@ -153,8 +152,10 @@ enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor 
         return KILN_NO_MEMORY;
     }
     job->started_ns = clock_ns();
-    atomic_store(cancel_word(dispatch, supervisor, slot), 0);
-    command_fill(&command, dispatch, supervisor, job, slot);
+    struct control *control = queue_control(dispatch, supervisor, slot);
+    atomic_store(&control->cancel, 0);
+    atomic_store(&control->progress, 0);
+    command_fill(&command, supervisor, job, slot);
     if (send(supervisor->job_fd, &command, sizeof command, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
         if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) {
             return KILN_BUSY;
@@ -225,9 +226,17 @@ enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job) {
 
 /* ---- ending ---- */
 
+static bool is_cancelled(enum kiln_status status) {
+    return status == KILN_CANCELLED || status == KILN_REVOKED;
+}
+
 void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_status status,
                       const char *detail, struct job_list *finished) {
     struct dispatch_stats *stats = &dispatch->stats;
+    if (status == KILN_CANCELLED && job->revoked) {
+        status = KILN_REVOKED;
+        detail = "another request cancelled the job";
+    }
     job->status = status;
     job->state = JOB_FREE;
     job->timing.total = (double)(clock_ns() - job->submitted_ns) * 1e-6;
@@ -237,7 +246,7 @@ void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_stat
     } else {
         job->result_size = 0;
         arena_give(dispatch->arena, &job->result);
-        *(status == KILN_CANCELLED ? &stats->cancelled : &stats->failed) += 1;
+        *(is_cancelled(status) ? &stats->cancelled : &stats->failed) += 1;
         if (detail != job->detail) {
             snprintf(job->detail, sizeof job->detail, "%s", detail ? detail : "");
         }
@@ -247,7 +256,7 @@ void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_stat
 
 void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot,
                          enum job_state state) {
-    atomic_store(cancel_word(dispatch, supervisor, slot), 1);
+    atomic_store(&queue_control(dispatch, supervisor, slot)->cancel, 1);
     supervisor->slot[slot].job->state = state;
 }
 
@@ -368,7 +377,7 @@ static void requeue(struct dispatch *dispatch, struct job *job) {
 static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job,
                      const char *how, struct job_list *finished) {
     char detail[JOB_DETAIL_MAX];
-    if (job->state == JOB_CANCELLING) {
+    if (job->state == JOB_CANCELLING || (job->state == JOB_FAULTED && job->revoked)) {
         queue_end_locked(dispatch, job, KILN_CANCELLED, NULL, finished);
     } else if (job->state == JOB_EXPIRING) {
         queue_end_locked(dispatch, job, KILN_DEADLINE, "the job was stopped at its deadline",
@@ -389,7 +398,7 @@ static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, s
         snprintf(job->device_name, sizeof job->device_name, "%s", supervisor->name);
         queue_end_locked(dispatch, job, KILN_DEVICE_FAULT, detail, finished);
     }
-    supervisor->jobs_failed += job->status != KILN_CANCELLED;
+    supervisor->jobs_failed += !is_cancelled(job->status);
 }
 
 void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor, const char *how,

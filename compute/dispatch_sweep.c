@@ -141,6 +141,9 @@ static void hang_up_locked(struct dispatch *dispatch, struct job *job, struct jo
         queue_end_locked(dispatch, job, KILN_CANCELLED, "the client hung up", finished);
         return;
     }
+    if (job->state != JOB_RUNNING) {
+        return; /* it is ending already */
+    }
     struct supervisor *supervisor = &dispatch->supervisors[job->worker];
     for (int i = 0; job->state == JOB_RUNNING && i < supervisor->slots; i++) {
         if (supervisor->slot[i].job == job) {
@@ -182,9 +185,10 @@ static void forgive_sleep(struct dispatch *dispatch, uint64_t now) {
 }
 
 void dispatch_sweep(struct dispatch *dispatch, uint64_t now) {
-    struct job_list finished = {0};
     bool start[DEVICES_MAX] = {false};
     pthread_mutex_lock(&dispatch->lock);
+    struct job_list finished = dispatch->ended;
+    dispatch->ended = (struct job_list){0};
     dispatch->sweep_ns = now + SWEEP_PERIOD;
     forgive_sleep(dispatch, now);
     for (int i = 0; i < dispatch->count; i++) {

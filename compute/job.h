@@ -55,6 +55,7 @@ struct plan {
 struct task {
     const struct backend *backend;
     struct stream *stream;
+    struct pool *pool;           /* threads for the host's share, such as encoding; NULL: none */
     const void *params;          /* the kind's parameter struct */
     const struct input *input;   /* validated again by run: the bytes are shared memory */
     const uint8_t *data;         /* the input block, or NULL */
@@ -149,6 +150,7 @@ struct job {
     int attempt;
     int worker;
     int state;
+    bool revoked; /* dispatch_cancel has asked for its end */
 };
 
 #endif

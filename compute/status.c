@@ -31,6 +31,11 @@ static const char help_NOT_ACCEPTABLE[] =
     "parameter asks for. The detail lists the ones there are. Leave Accept out to get the "
     "default, or choose one by name with ?format=, which wins over the header.";
 
+static const char help_REVOKED[] =
+    "While this request's job was waiting or running, another request cancelled it with DELETE "
+    "/v1/jobs/{id}. It was dropped from the queue, or stopped, and its result was thrown away. "
+    "Nothing is wrong with the request: send it again if the result is still wanted.";
+
 static const char help_LENGTH_REQUIRED[] =
     "The daemon decides from the Content-Length whether a body fits before it reads it, so a "
     "request with a body must carry one; chunked bodies of unknown length are not taken. Most "
@@ -60,7 +65,7 @@ static const char help_UNSUPPORTED[] =
     "available here. The detail says which part to change.";
 
 static const char help_CANCELLED[] =
-    "The connection was closed by the client, or the job was cancelled, before the result was "
+    "The connection was closed by the client before the result was "
     "there. The job was dropped from the queue, or stopped if it was running, and its result "
     "was thrown away.";
 

@@ -129,10 +129,11 @@ static void start_failed(struct dispatch *dispatch, struct supervisor *superviso
 
 void supervisor_start(struct dispatch *dispatch, struct supervisor *supervisor) {
     struct spawned spawned;
-    char why[160] = "there is no memory in the arena for its cancel words";
+    char why[160] = "there is no memory in the arena for its control blocks";
     supervisor->blameless = supervisor->failed = false;
-    if ((supervisor->cancel.size == 0 && arena_take(dispatch->arena, SLOTS_MAX * sizeof(uint32_t),
-                                                    &supervisor->cancel) != KILN_OK) ||
+    if ((supervisor->control.size == 0 &&
+         arena_take(dispatch->arena, SLOTS_MAX * sizeof(struct control), &supervisor->control) !=
+             KILN_OK) ||
         spawn_worker(dispatch, supervisor->name, &spawned, why, sizeof why) != KILN_OK) {
         start_failed(dispatch, supervisor, why);
         return;

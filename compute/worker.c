@@ -12,6 +12,7 @@
 #include "compute/worker.h"
 #include "compute/log.h"
 #include "compute/worker_private.h"
+#include "kernels/cpu/pool.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -64,6 +65,16 @@ static int slots_default(const char *device) {
     }
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     return cores < 2 ? 2 : cores > 8 ? 8 : (int)cores;
+}
+
+/* Threads for the host's share of the jobs. More than eight on one picture gain nothing. */
+static struct pool *pool_start(void) {
+    struct pool *pool = NULL;
+    int width = pool_processors();
+    if (width > 1 && pool_create(width < 8 ? width : 8, &pool) != KILN_OK) {
+        log_warning("no threads to help the slots");
+    }
+    return pool;
 }
 
 /* Sends one notice with `size` bytes of text. A front that does not read now misses a sign of
@@ -203,6 +214,7 @@ int worker_run(const struct worker_options *options) {
     pthread_cond_init(&worker.changed, NULL);
     enum kiln_status status = device_open(&worker);
     if (status == KILN_OK) {
+        worker.pool = pool_start();
         status = slots_start(&worker, threads, &started);
     }
     if (status != KILN_OK) {
@@ -217,6 +229,7 @@ int worker_run(const struct worker_options *options) {
     if (!slots_finish(&worker, threads, started)) {
         _exit(WORKER_EXIT_OK); /* a job is running whose result nobody wants any more */
     }
+    pool_destroy(worker.pool);
     worker.backend->close(worker.device);
     pthread_cond_destroy(&worker.changed);
     pthread_mutex_destroy(&worker.lock);

@@ -22,6 +22,7 @@ struct worker {
     const struct backend *backend;
     struct device *device;
     uint8_t *arena;
+    struct pool *pool; /* threads that help the slots with the host's share; NULL: none */
     int slots;
 
     pthread_mutex_t lock;

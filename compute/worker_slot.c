@@ -63,8 +63,8 @@ static const struct job_type *command_check(const struct worker *worker,
         command->data_offset % ARENA_PAGE == 0 && command->result_offset % ARENA_PAGE == 0 &&
         lies_within(command->data_offset, command->data_size, total) &&
         lies_within(command->result_offset, command->result_size, total) &&
-        command->result_size > 0 && command->cancel_offset % sizeof(uint32_t) == 0 &&
-        lies_within(command->cancel_offset, sizeof(uint32_t), total) &&
+        command->result_size > 0 && command->control_offset % _Alignof(struct control) == 0 &&
+        lies_within(command->control_offset, sizeof(struct control), total) &&
         command->input.kind == (int32_t)type->input &&
         lies_within(command->input.offset, command->input.size, command->data_size);
     return sound ? type : NULL;
@@ -72,9 +72,9 @@ static const struct job_type *command_check(const struct worker *worker,
 
 /* Runs a task between begin and finish. Every failure has a detail afterwards. */
 static enum kiln_status task_run(struct task *task, const struct job_type *type,
-                                 const _Atomic uint32_t *cancel) {
+                                 struct control *control) {
     const struct backend *backend = task->backend;
-    enum kiln_status status = backend->begin(task->stream, cancel);
+    enum kiln_status status = backend->begin(task->stream, control);
     if (status == KILN_OK) {
         status = type->run(task);
         enum kiln_status end = backend->finish(task->stream, task->timing);
@@ -111,6 +111,7 @@ static void command_run(const struct worker *worker, struct stream *stream,
     struct task task = {
         .backend = worker->backend,
         .stream = stream,
+        .pool = worker->pool,
         .params = command->params,
         .input = &command->input,
         .data = command->data_size ? worker->arena + command->data_offset : NULL,
@@ -122,9 +123,8 @@ static void command_run(const struct worker *worker, struct stream *stream,
         .timing = &answer->timing,
         .started_ns = command->submitted_ns,
     };
-    const _Atomic uint32_t *cancel =
-        (const _Atomic uint32_t *)(const void *)(worker->arena + command->cancel_offset);
-    answer->status = task_run(&task, type, cancel);
+    struct control *control = (struct control *)(void *)(worker->arena + command->control_offset);
+    answer->status = task_run(&task, type, control);
     answer->result_size = answer->status == KILN_OK ? task.size : 0;
     answer->timing.total = (double)(clock_ns() - command->submitted_ns) * 1e-6;
     memcpy(answer->detail, task.detail, sizeof answer->detail);
@@ -135,7 +135,7 @@ static void command_run(const struct worker *worker, struct stream *stream,
 static enum kiln_status canary_run(const struct worker *worker, struct stream *stream,
                                    const struct job_type *type, uint8_t *data, char *why,
                                    size_t why_size) {
-    static const _Atomic uint32_t never = 0;
+    struct control control = {0};
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
     struct timing timing = {0};
     struct input input;
@@ -150,6 +150,7 @@ static enum kiln_status canary_run(const struct worker *worker, struct stream *s
     struct task task = {
         .backend = worker->backend,
         .stream = stream,
+        .pool = worker->pool,
         .params = params,
         .input = &input,
         .data = size ? data : NULL,
@@ -160,7 +161,7 @@ static enum kiln_status canary_run(const struct worker *worker, struct stream *s
         .timing = &timing,
         .started_ns = clock_ns(),
     };
-    status = task.result ? task_run(&task, type, &never) : KILN_NO_MEMORY;
+    status = task.result ? task_run(&task, type, &control) : KILN_NO_MEMORY;
     snprintf(why, why_size, "warm-up of %s failed: %s", type->name,
              task.detail[0] ? task.detail : status_row(status)->title);
     free(task.result);

@@ -17,8 +17,13 @@
  * grown to, so that a job like the ones before it never asks the driver for memory. What upload,
  * reserve, result and host return is valid until the next `begin`. 256-byte aligned.
  *
- * Cancelling: `cancel` given to begin is read between steps of long work; when it turns non-zero,
- * launch or wait answers KILN_CANCELLED as soon as it can.
+ * Cancelling: the control block given to begin is read between steps of long work; when `cancel`
+ * turns non-zero, launch or wait answers KILN_CANCELLED as soon as it can.
+ *
+ * Progress: the caller zeroes the block before begin. Kernels that run long raise `progress` on
+ * their way (jacobi and lombscargle on every backend; mandelbrot on the CPU), and the finish of a
+ * job that neither failed nor was cancelled sets it to CONTROL_FULL. The block may be NULL; it must
+ * live until finish returns.
  *
  * Errors: KILN_OK, KILN_NO_MEMORY (not sticky; the stream stays usable), KILN_JOB_TOO_LARGE,
  * KILN_UNSUPPORTED, KILN_CANCELLED, or KILN_DEVICE_FAULT: the context is lost and the process must
@@ -30,13 +35,14 @@
 #include "compute/status.h"
 #include "compute/text.h"
 #include "compute/timing.h"
+#include "kernels/control.h"
 #include "kernels/kernels.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define BACKEND_ABI 1
+#define BACKEND_ABI 2
 
 struct device; /* one opened device; each backend defines its own */
 struct stream; /* one slot's queue and pools; likewise */
@@ -74,7 +80,7 @@ struct backend {
     enum kiln_status (*stream_create)(struct device *device, struct stream **stream);
     void (*stream_destroy)(struct stream *stream);
 
-    enum kiln_status (*begin)(struct stream *stream, const _Atomic uint32_t *cancel);
+    enum kiln_status (*begin)(struct stream *stream, struct control *control);
     /** Opens a phase (closing the one before): device event, profiler range. */
     enum kiln_status (*phase)(struct stream *stream, enum phase phase);
     /** Device copy of `size` host bytes; NULL where memory ran out. The host bytes must stay

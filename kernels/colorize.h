@@ -8,7 +8,9 @@
  * with the contrast stretched from the fixed range [-cos(altitude), 1] instead of the picture's own
  * extremes. Gradients are central differences in samples; the field carries `apron` more samples on
  * every side so that they exist at the border (at least 1 with shade).
- * Each pixel is the mean of its supersample² samples' colours, rounded half up.
+ * With `indexed` the kernel writes the index itself, a byte a pixel, for a picture with a palette;
+ * only with supersample 1 and without shade (else KILN_UNSUPPORTED). Each pixel is the mean of its
+ * supersample² samples' colours, rounded half up.
  *
  * Tolerance: 1 of 255 per channel.
  */
@@ -28,8 +30,9 @@ struct colorize_args {
     double azimuth;     /* degrees clockwise from north */
     double altitude;    /* degrees above the horizon */
     double vert_exag;   /* factor on the field before gradients */
+    int32_t indexed;    /* 0: RGB, 1: indices */
     const uint8_t *lut; /* device, 256 × RGB */
-    uint8_t *rgb;       /* device, height × width × 3 */
+    uint8_t *rgb;       /* device, height × width × 3 (indexed: × 1) */
 };
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * spectral.h: arguments of the kernel `spectral`, the n-th Jacobi iterate and its limit in closed form.
+ * spectral.h: arguments of the kernel `spectral`, the n-th Jacobi iterate and its limit in closed
+ * form.
  *
  * On a rectangle with zeros outside, the update of jacobi.h is diagonal in the type-I discrete sine
  * transform. With q = sin²(πk / 2(height+1)) + sin²(πl / 2(width+1)) and L = 1 - q, mode (k,l) of

@@ -129,7 +129,7 @@ static enum kiln_status body_take(struct exchange *exchange, uint64_t size) {
 }
 
 static enum MHD_Result options_reply(struct exchange *exchange) {
-    char allow[64] = "GET, HEAD, POST, OPTIONS";
+    char allow[64] = "GET, HEAD, POST, DELETE, OPTIONS";
     if (!exchange->url.all) {
         route_allow(exchange->match.route, allow, sizeof allow);
     }

@@ -94,6 +94,8 @@ static void index_print(struct exchange *exchange, struct text *text) {
                 "<li><a href=\"/openapi.yaml\">/openapi.yaml</a>: every address, parameter "
                 "and answer</li>\n"
                 "<li><a href=\"/v1/jobs/types\">/v1/jobs/types</a>: the jobs' parameters</li>\n"
+                "<li><a href=\"/v1/jobs\">/v1/jobs</a>: jobs that wait or run, and how far they "
+                "are</li>\n"
                 "<li><a href=\"/v1/devices\">/v1/devices</a>: the devices</li>\n"
                 "<li><a href=\"/readyz\">/readyz</a>, <a href=\"/healthz\">/healthz</a>, "
                 "<a href=\"/metrics\">/metrics</a>: for machines that watch it</li>\n"

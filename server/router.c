@@ -3,6 +3,7 @@
  */
 #include "server/router.h"
 
+#include "server/active.h"
 #include "server/info.h"
 #include "server/jobs.h"
 #include "server/pages.h"
@@ -11,7 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const method_names[METHODS_COUNT] = {"GET", "HEAD", "POST", "OPTIONS", "other"};
+static const char *const method_names[METHODS_COUNT] = {"GET",    "HEAD",    "POST",
+                                                        "DELETE", "OPTIONS", "other"};
 
 const char *method_name(enum method method) {
     for (int i = 0; i < METHODS_COUNT; i++) {
@@ -38,7 +40,9 @@ static const struct route fixed[] = {
     {"/metrics", METHOD_GET, info_metrics, NULL, NULL},
     {"/openapi.yaml", METHOD_GET, info_openapi, NULL, NULL},
     {"/v1/devices", METHOD_GET, info_devices, NULL, NULL},
-    {"/v1/jobs/types", METHOD_GET, info_types, NULL, NULL},
+    {"/v1/jobs", METHOD_GET, active_list, NULL, NULL},
+    {"/v1/jobs/types", METHOD_GET, info_types, NULL, NULL}, /* before the pattern that takes it */
+    {"/v1/jobs/{id}", METHOD_GET | METHOD_DELETE, active_job, NULL, NULL},
     {"/problems", METHOD_GET, page_problems, NULL, NULL},
     {"/problems/{slug}", METHOD_GET, page_problem, NULL, NULL},
 };
@@ -111,8 +115,9 @@ enum kiln_status router_match(const struct url *url, struct match *match) {
 }
 
 void route_allow(const struct route *route, char *out, size_t size) {
-    snprintf(out, size, "%s%sOPTIONS", route->methods & METHOD_GET ? "GET, HEAD, " : "",
-             route->methods & METHOD_POST ? "POST, " : "");
+    snprintf(out, size, "%s%s%sOPTIONS", route->methods & METHOD_GET ? "GET, HEAD, " : "",
+             route->methods & METHOD_POST ? "POST, " : "",
+             route->methods & METHOD_DELETE ? "DELETE, " : "");
 }
 
 const struct route *route_at(size_t index) {

@@ -23,10 +23,11 @@ enum method {
     METHOD_GET = 1,
     METHOD_HEAD = 2,
     METHOD_POST = 4,
-    METHOD_OPTIONS = 8,
-    METHOD_OTHER = 16
+    METHOD_DELETE = 8,
+    METHOD_OPTIONS = 16,
+    METHOD_OTHER = 32
 };
-#define METHODS_COUNT 5
+#define METHODS_COUNT 6
 
 /** "GET" …; "other" for METHOD_OTHER. */
 const char *method_name(enum method method);
@@ -34,7 +35,7 @@ enum method method_by_name(const char *name);
 
 struct route {
     const char *pattern; /* "/problems/{slug}" */
-    unsigned methods;    /* GET or POST or both; HEAD and OPTIONS follow from them */
+    unsigned methods;    /* of GET, POST, DELETE; HEAD and OPTIONS follow from them */
     enum MHD_Result (*handle)(struct exchange *exchange);
     const struct job_type *type; /* jobs only */
     const struct job_path *path; /* jobs at an address of their own */

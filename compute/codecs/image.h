@@ -29,6 +29,8 @@ struct image_info {
     uint32_t depth; /* bits of an integer sample: 8 or 16 (NPY: 8, 16, 32, 64); 0: floating */
 };
 
+struct pool; /* kernels/cpu/pool.h */
+
 enum sample { SAMPLE_INT32, SAMPLE_FLOAT, SAMPLE_DOUBLE };
 
 /** Reads the header only. `format` FORMAT_NONE: recognised by its first bytes. Unknown bytes are
@@ -55,13 +57,22 @@ struct picture {
     uint32_t width, height, channels; /* 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA */
     uint32_t depth;                   /* 8 or 16; 16-bit samples are in host byte order */
     const void *pixels;               /* height × width × channels */
+    const uint8_t *palette; /* 1 channel, 8 bit: 256 × RGB that the pixels index; or NULL */
 };
 
-/** Upper bound of png_write's output, text chunks below 4 KiB in all; 0 on overflow. */
+/** Upper bound of what png_write and png_write_small write, text chunks below 4 KiB in all; 0 on
+    overflow. */
 uint64_t png_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth);
-/** Encodes a PNG: deterministic, valid for every decoder. KILN_INTERNAL if it did not fit. */
+/** Encodes a PNG: deterministic, valid for every decoder. An RGB picture of 8 bits, 4096 pixels or
+    more and at most 256 colours gets a palette. This is the fast way: about as many bytes as libpng
+    takes at level 6. Strips are shared out over `pool` (NULL: none); the bytes do not depend on it.
+    KILN_INTERNAL if it does not fit; within png_bound it does. */
 enum kiln_status png_write(const struct picture *picture, const struct image_text *texts,
-                           uint8_t *out, uint64_t capacity, uint64_t *size);
+                           struct pool *pool, uint8_t *out, uint64_t capacity, uint64_t *size);
+/** The same picture in fewer bytes and ten times the time or more. `level`: 1 … 12, libdeflate's.
+ */
+enum kiln_status png_write_small(const struct picture *picture, const struct image_text *texts,
+                                 int level, uint8_t *out, uint64_t capacity, uint64_t *size);
 
 /** Binary PGM (1 channel), PPM (3) or PAM (2, 4); 16 bit is big-endian as the format says. */
 uint64_t pgm_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth);

@@ -1,20 +1,29 @@
 /*
  * png_write.c: pictures as PNG files (image.h).
  *
- * Written without libpng: the chunks are a few lines, and one call of libdeflate over the filtered
- * rows is several times faster than zlib and equally deterministic. Each row takes the filter
- * (none, sub, up) with the least sum of absolute differences, which vectorises; the dearer ones
- * gain little on rendered pictures. Thread: any.
+ * Written without libpng. RGB pictures of at most 256 colours, which is what a colormap gives, go
+ * as indices into a palette: a third of the bytes to filter and to code. The fast way makes strips
+ * of rows (png_strip.h), a chunk each, on as many threads as the pool lends; the small way leaves
+ * all rows to libdeflate at once. Both are deterministic and the same on every machine.
+ * Thread: any.
  */
 #include "compute/codecs/image.h"
+
+#include "compute/codecs/png_palette.h"
+#include "compute/codecs/png_strip.h"
+#include "kernels/cpu/pool.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXTS_MAX 8192 /* bytes reserved for text chunks, twice what callers may give */
-#define IDAT_MAX  0x7fffffffu
-#define LEVEL     1
+#define TEXTS_MAX          8192 /* bytes reserved for text chunks, twice what callers may give */
+#define IDAT_MAX           0x7fffffffu
+#define CHUNK              12 /* a chunk's length, type and checksum */
+#define ZLIB_HEADER        2
+#define ZLIB_TRAILER       4
+#define PALETTE_PIXELS_MIN 4096 /* fewer would not earn the palette back */
+#define TYPE_PALETTE       3
 
 /* Where the file is written; `full` once something did not fit. */
 struct output {
@@ -32,7 +41,7 @@ static void big32(uint8_t *out, uint32_t value) {
 
 /* Opens a chunk and returns the room for its data, NULL if there is not that much. */
 static uint8_t *chunk_open(struct output *output, const char *type, uint64_t room) {
-    if (output->full || room > UINT64_MAX - 12 || output->capacity - output->at < room + 12) {
+    if (output->full || room > UINT64_MAX - CHUNK || output->capacity - output->at < room + CHUNK) {
         output->full = true;
         return NULL;
     }
@@ -45,11 +54,21 @@ static void chunk_close(struct output *output, uint32_t size) {
     uint8_t *chunk = output->bytes + output->at;
     big32(chunk, size);
     big32(chunk + 8 + size, libdeflate_crc32(0, chunk + 4, (size_t)size + 4));
-    output->at += (uint64_t)size + 12;
+    output->at += (uint64_t)size + CHUNK;
 }
 
-static void header_write(struct output *output, const struct picture *picture) {
-    static const uint8_t colors[] = {0, 0, 4, 2, 6}; /* by channels */
+/* A picture on its way into a file. */
+struct source {
+    const struct picture *picture;
+    uint8_t *indices; /* made here; NULL: none */
+    bool indexed;     /* the rows are indices into `palette` */
+    struct palette palette;
+    struct rows rows;
+};
+
+static void header_write(struct output *output, const struct source *source) {
+    static const uint8_t types[] = {0, 0, 4, 2, 6}; /* by channels */
+    const struct picture *picture = source->picture;
     if (output->capacity < 8) {
         output->full = true;
         return;
@@ -62,7 +81,7 @@ static void header_write(struct output *output, const struct picture *picture) {
     big32(data, picture->width);
     big32(data + 4, picture->height);
     data[8] = (uint8_t)picture->depth;
-    data[9] = colors[picture->channels];
+    data[9] = source->indexed ? TYPE_PALETTE : types[picture->channels];
     memset(data + 10, 0, 3);
     chunk_close(output, 13);
 }
@@ -79,68 +98,12 @@ static void texts_write(struct output *output, const struct image_text *texts) {
     }
 }
 
-static uint32_t magnitude(uint8_t difference) {
-    return difference < 128 ? difference : 256u - difference;
-}
-
-/* Sums over a row what each filter would leave, as if the bytes were signed. `step`: bytes of a
-   pixel; `above` is NULL in the first row. Sums fit: a row has at most 2^31 bytes. */
-static unsigned filter_choose(const uint8_t *row, const uint8_t *above, size_t size, size_t step) {
-    uint64_t none = 0, sub = 0, up = 0;
-    enum { STRETCH = 4096 };
-    for (size_t start = 0; start < size; start += STRETCH) {
-        size_t end = size - start < STRETCH ? size : start + STRETCH;
-        uint32_t part[3] = {0};
-        for (size_t i = start; i < end; i++)
-            part[0] += magnitude(row[i]);
-        for (size_t i = start < step ? step : start; i < end; i++)
-            part[1] += magnitude((uint8_t)(row[i] - row[i - step]));
-        for (size_t i = start; above && i < end; i++)
-            part[2] += magnitude((uint8_t)(row[i] - above[i]));
-        none += part[0];
-        sub += part[1];
-        up += part[2];
-    }
-    if (above && up <= sub && up <= none)
-        return 2;
-    return sub < none ? 1 : 0;
-}
-
-static void filter_apply(unsigned filter, const uint8_t *row, const uint8_t *above, size_t size,
-                         size_t step, uint8_t *out) {
-    *out++ = (uint8_t)filter;
-    if (filter == 0) {
-        memcpy(out, row, size);
-    } else if (filter == 1) {
-        memcpy(out, row, step);
-        for (size_t i = step; i < size; i++)
-            out[i] = (uint8_t)(row[i] - row[i - step]);
-    } else {
-        for (size_t i = 0; i < size; i++)
-            out[i] = (uint8_t)(row[i] - above[i]);
-    }
-}
-
-/* Rows as PNG stores them: big-endian, each behind its filter's number. `lines` holds two rows. */
-static void rows_filter(const struct picture *picture, size_t row_size, uint8_t *lines,
-                        uint8_t *out) {
-    const uint8_t *above = NULL;
-    size_t step = picture->channels * (picture->depth / 8);
-    for (uint32_t y = 0; y < picture->height; y++) {
-        const uint8_t *row = (const uint8_t *)picture->pixels + y * row_size;
-        if (picture->depth == 16) {
-            const uint16_t *samples = (const uint16_t *)picture->pixels + y * (row_size / 2);
-            uint8_t *line = lines + (y & 1) * row_size;
-            for (size_t i = 0; i < row_size / 2; i++) {
-                line[2 * i] = (uint8_t)(samples[i] >> 8);
-                line[2 * i + 1] = (uint8_t)samples[i];
-            }
-            row = line;
-        }
-        filter_apply(filter_choose(row, above, row_size, step), row, above, row_size, step, out);
-        out += row_size + 1;
-        above = row;
-    }
+static void palette_write(struct output *output, const struct palette *palette) {
+    uint8_t *data = chunk_open(output, "PLTE", 3 * palette->count);
+    if (!data)
+        return;
+    memcpy(data, palette->colors, 3 * (size_t)palette->count);
+    chunk_close(output, 3 * palette->count);
 }
 
 /* Bytes of the filtered rows; 0 on overflow. */
@@ -151,58 +114,263 @@ static uint64_t rows_size(uint32_t width, uint32_t height, uint32_t channels, ui
     return total;
 }
 
+/* Bytes of all strips and their chunks. */
+static uint64_t strips_bound(uint64_t row_size, uint32_t height) {
+    uint64_t each = strip_rows(row_size), whole = height / each, left = height % each;
+    uint64_t size = whole * (strip_bound(row_size, each) + CHUNK);
+    if (left > 0)
+        size += strip_bound(row_size, left) + CHUNK;
+    return size + ZLIB_HEADER + ZLIB_TRAILER;
+}
+
 uint64_t png_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth) {
     uint64_t rows = rows_size(width, height, channels, depth);
     if (rows == 0 || rows >= IDAT_MAX)
         return 0;
-    uint64_t data = libdeflate_zlib_compress_bound(NULL, (size_t)rows);
+    uint64_t fast = strips_bound(rows / height - 1, height);
+    uint64_t small = libdeflate_zlib_compress_bound(NULL, (size_t)rows) + CHUNK;
+    uint64_t data = fast > small ? fast : small;
     if (data > IDAT_MAX)
         return 0;
-    return 8 + 25 + TEXTS_MAX + 12 + data + 12;
+    /* A palette takes 780 bytes at most, and saves twice PALETTE_PIXELS_MIN. */
+    return 8 + CHUNK + 13 + TEXTS_MAX + data + CHUNK;
 }
 
-static enum kiln_status pixels_write(struct output *output, const struct picture *picture) {
-    enum kiln_status status = KILN_NO_MEMORY;
-    size_t row_size = (size_t)picture->width * picture->channels * (picture->depth / 8);
-    size_t total =
-        (size_t)rows_size(picture->width, picture->height, picture->channels, picture->depth);
-    size_t lines = picture->depth == 16 ? 2 * row_size : 0;
-    uint8_t *rows = malloc(total + lines);
-    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(LEVEL);
-    if (!rows || !compressor)
-        goto out;
-    status = KILN_INTERNAL;
-    rows_filter(picture, row_size, rows + total, rows);
-    uint8_t *data = chunk_open(output, "IDAT", 0);
-    if (!data)
-        goto out;
-    uint64_t room = output->capacity - output->at - 12;
-    size_t size = libdeflate_zlib_compress(compressor, rows, total, data,
-                                           room < IDAT_MAX ? (size_t)room : IDAT_MAX);
-    if (size == 0)
-        goto out;
-    chunk_close(output, (uint32_t)size);
-    status = KILN_OK;
-out:
-    libdeflate_free_compressor(compressor);
-    free(rows);
+static enum kiln_status source_init(struct source *source, const struct picture *picture) {
+    size_t pixels = (size_t)picture->width * picture->height;
+    size_t step = picture->channels * (picture->depth / 8);
+    *source = (struct source){.picture = picture,
+                              .rows = {.pixels = picture->pixels,
+                                       .size = picture->width * step,
+                                       .step = step,
+                                       .swap = picture->depth == 16}};
+    if (picture->palette) {
+        source->indexed = true;
+        source->palette.count = 256;
+        memcpy(source->palette.colors, picture->palette, 3 * 256);
+        return KILN_OK;
+    }
+    if (picture->channels != 3 || picture->depth != 8 || pixels < PALETTE_PIXELS_MIN)
+        return KILN_OK;
+    source->indices = malloc(pixels);
+    if (!source->indices)
+        return KILN_NO_MEMORY;
+    if (palette_find(picture->pixels, pixels, &source->palette, source->indices)) {
+        source->indexed = true;
+        source->rows.pixels = source->indices;
+        source->rows.size = picture->width;
+        source->rows.step = 1;
+    } else {
+        free(source->indices);
+        source->indices = NULL;
+    }
+    return KILN_OK;
+}
+
+static void source_finish(struct source *source) {
+    free(source->indices);
+}
+
+/* Strips on their way. Each is compressed where it could start if all before it were as long as
+   they can be, and then moved up to the end of the one before. */
+struct strips {
+    const struct rows *rows;
+    size_t height, each, count;
+    uint8_t *base;  /* where the data of the first may start */
+    uint64_t pitch; /* from one to the next */
+    struct strip {
+        size_t size;    /* 0: it did not fit */
+        uint32_t adler; /* of its rows alone */
+    } * strip;
+    struct strip_scratch **scratch; /* one a thread */
+};
+
+static size_t strip_count(const struct strips *strips, size_t index) {
+    size_t left = strips->height - index * strips->each;
+    return left < strips->each ? left : strips->each;
+}
+
+static void strip_run(void *context, size_t index, int slot) {
+    const struct strips *strips = context;
+    struct strip *strip = &strips->strip[index];
+    strip->adler = 1;
+    strip->size = strip_write(strips->rows, index * strips->each, strip_count(strips, index),
+                              index + 1 == strips->count, strips->scratch[slot], &strip->adler,
+                              strips->base + index * strips->pitch, strips->pitch);
+}
+
+/* Adler-32 of two runs of bytes, one behind the other, the second of `size` (RFC 1950). */
+static uint32_t adler_join(uint32_t first, uint32_t second, uint64_t size) {
+    const uint32_t base = 65521;
+    uint64_t a = first & 0xffff, b = first >> 16;
+    uint64_t sum = (a + (second & 0xffff) + base - 1) % base;
+    uint64_t sums = (b + (second >> 16) + size % base * ((a + base - 1) % base)) % base;
+    return (uint32_t)(sums << 16 | sum);
+}
+
+/* The strip as a chunk, with what the zlib stream has before the first and behind the last. */
+static bool strip_put(struct output *output, const struct strips *strips, size_t index,
+                      uint32_t *adler) {
+    const struct strip *strip = &strips->strip[index];
+    uint64_t bytes = (uint64_t)strip_count(strips, index) * (strips->rows->size + 1);
+    size_t head = index == 0 ? ZLIB_HEADER : 0;
+    size_t tail = index + 1 == strips->count ? ZLIB_TRAILER : 0;
+    uint8_t *data = chunk_open(output, "IDAT", head + strip->size + tail);
+    if (!data || strip->size == 0)
+        return false;
+    memmove(data + head, strips->base + index * strips->pitch, strip->size);
+    *adler = adler_join(*adler, strip->adler, bytes);
+    if (head)
+        memcpy(data, "\x78\x01", ZLIB_HEADER);
+    if (tail)
+        big32(data + head + strip->size, *adler);
+    chunk_close(output, (uint32_t)(head + strip->size + tail));
+    return true;
+}
+
+/* Scratch for every thread of the pool, and the strips' records. */
+static enum kiln_status strips_init(struct strips *strips, int width) {
+    strips->strip = calloc(strips->count, sizeof *strips->strip);
+    strips->scratch = calloc((size_t)width, sizeof *strips->scratch);
+    if (!strips->strip || !strips->scratch)
+        return KILN_NO_MEMORY;
+    for (int i = 0; i < width; i++)
+        if (!(strips->scratch[i] = strip_scratch_create(strips->rows)))
+            return KILN_NO_MEMORY;
+    return KILN_OK;
+}
+
+static void strips_finish(struct strips *strips, int width) {
+    for (int i = 0; strips->scratch && i < width; i++)
+        strip_scratch_destroy(strips->scratch[i]);
+    free(strips->scratch);
+    free(strips->strip);
+}
+
+static void strips_run(struct strips *strips, struct pool *pool) {
+    if (pool)
+        pool_run(pool, strip_run, strips, strips->count);
+    else
+        for (size_t i = 0; i < strips->count; i++)
+            strip_run(strips, i, 0);
+}
+
+/* Room for all strips at their longest, or the caller's buffer is not as large as png_bound. */
+static uint8_t *staging(const struct output *output, const struct strips *strips, uint8_t **own) {
+    uint64_t head = CHUNK - 4 + ZLIB_HEADER, room = output->capacity - output->at;
+    uint64_t size = strips->count * strips->pitch;
+    if (room > head && room - head >= size)
+        return output->bytes + output->at + head;
+    return *own = malloc(size);
+}
+
+static enum kiln_status fast_write(struct output *output, struct source *source,
+                                   struct pool *pool) {
+    uint8_t *own = NULL;
+    uint32_t adler = 1;
+    source->rows.choice = source->indexed ? FILTERS_ONE : FILTERS_FEW;
+    struct strips strips = {.rows = &source->rows, .height = source->picture->height};
+    strips.each = strip_rows(source->rows.size);
+    strips.count = (strips.height + strips.each - 1) / strips.each;
+    strips.pitch = strip_bound(source->rows.size, strips.each) + CHUNK;
+    pool = strips.count > 1 ? pool : NULL; /* one strip needs one thread's scratch only */
+    int width = pool ? pool_width(pool) : 1;
+    enum kiln_status status = strips_init(&strips, width);
+    strips.base = staging(output, &strips, &own);
+    if (!strips.base)
+        status = KILN_NO_MEMORY;
+    if (status == KILN_OK)
+        strips_run(&strips, pool);
+    for (size_t i = 0; i < strips.count && status == KILN_OK; i++)
+        if (!strip_put(output, &strips, i, &adler))
+            status = KILN_INTERNAL;
+    strips_finish(&strips, width);
+    free(own);
     return status;
 }
 
-enum kiln_status png_write(const struct picture *picture, const struct image_text *texts,
-                           uint8_t *out, uint64_t capacity, uint64_t *size) {
+/* All rows, filtered in this way, as a zlib stream; 0 if it does not fit. */
+static size_t rows_deflate(struct libdeflate_compressor *compressor, struct source *source,
+                           enum filter_choice choice, uint8_t *filtered, uint8_t *out,
+                           size_t room) {
+    size_t size = (source->rows.size + 1) * source->picture->height;
+    source->rows.choice = choice;
+    rows_filter(&source->rows, 0, source->picture->height, filtered + size, filtered);
+    return libdeflate_zlib_compress(compressor, filtered, size, out, room);
+}
+
+/* Indices are often smaller without a filter, so both ways are tried. */
+static enum kiln_status small_write(struct output *output, struct source *source, int level) {
+    enum kiln_status status = KILN_NO_MEMORY;
+    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(level);
+    uint8_t *other = NULL, *filtered = malloc((source->rows.size + 1) * source->picture->height +
+                                              rows_scratch(&source->rows));
+    if (!compressor || !filtered)
+        goto out;
+    status = KILN_INTERNAL;
+    uint8_t *data = chunk_open(output, "IDAT", 0);
+    if (!data)
+        goto out;
+    uint64_t room = output->capacity - output->at - CHUNK;
+    size_t size = rows_deflate(compressor, source, source->indexed ? FILTERS_NONE : FILTERS_ALL,
+                               filtered, data, room < IDAT_MAX ? (size_t)room : IDAT_MAX);
+    if (size == 0)
+        goto out;
+    if (source->indexed) {
+        status = KILN_NO_MEMORY;
+        if (!(other = malloc(size)))
+            goto out;
+        size_t again = rows_deflate(compressor, source, FILTERS_ONE, filtered, other, size - 1);
+        if (again > 0)
+            memcpy(data, other, size = again);
+    }
+    chunk_close(output, (uint32_t)size);
+    status = KILN_OK;
+out:
+    free(other);
+    free(filtered);
+    libdeflate_free_compressor(compressor);
+    return status;
+}
+
+/* The file; level 0 is the fast way. */
+static enum kiln_status file_write(const struct picture *picture, const struct image_text *texts,
+                                   int level, struct pool *pool, uint8_t *out, uint64_t capacity,
+                                   uint64_t *size) {
     struct output output = {.bytes = out, .capacity = capacity};
+    struct source source;
     if (png_bound(picture->width, picture->height, picture->channels, picture->depth) == 0)
         return KILN_INTERNAL;
-    header_write(&output, picture);
+    enum kiln_status status = source_init(&source, picture);
+    if (status != KILN_OK)
+        return status;
+    header_write(&output, &source);
     texts_write(&output, texts);
+    if (source.indexed)
+        palette_write(&output, &source.palette);
     if (output.full)
-        return KILN_INTERNAL;
-    enum kiln_status status = pixels_write(&output, picture);
+        status = KILN_INTERNAL;
+    else
+        status = level ? small_write(&output, &source, level) : fast_write(&output, &source, pool);
     if (status == KILN_OK && chunk_open(&output, "IEND", 0))
         chunk_close(&output, 0);
     if (status == KILN_OK && output.full)
         status = KILN_INTERNAL;
     *size = output.at;
+    source_finish(&source);
     return status;
+}
+
+enum kiln_status png_write(const struct picture *picture, const struct image_text *texts,
+                           struct pool *pool, uint8_t *out, uint64_t capacity, uint64_t *size) {
+    return file_write(picture, texts, 0, pool, out, capacity, size);
+}
+
+enum kiln_status png_write_small(const struct picture *picture, const struct image_text *texts,
+                                 int level, uint8_t *out, uint64_t capacity, uint64_t *size) {
+    return file_write(picture, texts,
+                      level < 1    ? 1
+                      : level > 12 ? 12
+                                   : level,
+                      NULL, out, capacity, size);
 }

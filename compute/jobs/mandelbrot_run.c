@@ -2,7 +2,8 @@
  * mandelbrot_run.c: computes pictures, arrays and statistics of the Mandelbrot set.
  *
  * Coordinates are those of sample centres, row 0 at ymax. A picture goes through two kernels on the
- * device (escape counts, then colours) and only its RGB pixels come back; an array is downloaded
+ * device (escape counts, then colours) and only its pixels come back: indices into the colormap
+ * where every pixel is one sample's colour, else RGB; an array is downloaded
  * straight behind its header.
  *
  * Threads: a worker's slot thread.
@@ -36,6 +37,11 @@ static struct mandelbrot_args sample_args(const struct mandelbrot_params *params
     };
 }
 
+/* Does every pixel have a colour of the colormap itself? */
+static bool is_indexed(const struct mandelbrot_params *params) {
+    return params->supersample == 1 && !params->shade;
+}
+
 static struct colorize_args colour_args(const struct mandelbrot_params *params, int64_t apron) {
     return (struct colorize_args){
         .width = (int32_t)params->width,
@@ -45,6 +51,7 @@ static struct colorize_args colour_args(const struct mandelbrot_params *params, 
         .limit = (double)params->max_iter,
         .gamma = params->gamma,
         .shade = params->shade,
+        .indexed = is_indexed(params),
         .azimuth = params->azimuth,
         .altitude = params->altitude,
         .vert_exag = params->vert_exag,
@@ -52,7 +59,8 @@ static struct colorize_args colour_args(const struct mandelbrot_params *params, 
 }
 
 /* Both kernels, and the pixels into `rgb`. */
-static enum kiln_status render(struct task *task, const uint8_t *lut, uint8_t *rgb, size_t bytes) {
+static enum kiln_status render(struct task *task, const uint8_t *lut, uint8_t *pixels,
+                               size_t bytes) {
     const struct mandelbrot_params *params = task->params;
     const struct backend *backend = task->backend;
     struct stream *stream = task->stream;
@@ -70,13 +78,13 @@ static enum kiln_status render(struct task *task, const uint8_t *lut, uint8_t *r
     samples.smooth =
         backend->reserve(stream, sizeof(float) * (size_t)samples.width * (size_t)samples.height);
     colours.field = samples.smooth;
-    colours.rgb = backend->result(stream, rgb, bytes);
+    colours.rgb = backend->result(stream, pixels, bytes);
     if (!samples.smooth || !colours.rgb)
         return KILN_NO_MEMORY;
     if ((status = backend->launch(stream, KERNEL_MANDELBROT, &samples)) != KILN_OK ||
         (status = backend->launch(stream, KERNEL_COLORIZE, &colours)) != KILN_OK ||
         (status = backend->phase(stream, PHASE_DOWNLOAD)) != KILN_OK ||
-        (status = backend->download(stream, rgb, colours.rgb, bytes)) != KILN_OK ||
+        (status = backend->download(stream, pixels, colours.rgb, bytes)) != KILN_OK ||
         (status = backend->wait(stream)) != KILN_OK)
         return status;
     return backend->phase(stream, PHASE_ENCODE);
@@ -84,21 +92,23 @@ static enum kiln_status render(struct task *task, const uint8_t *lut, uint8_t *r
 
 static enum kiln_status run_picture(struct task *task) {
     const struct mandelbrot_params *params = task->params;
-    uint64_t bytes = (uint64_t)params->width * (uint64_t)params->height * 3;
+    bool indexed = is_indexed(params);
+    uint64_t bytes = (uint64_t)params->width * (uint64_t)params->height * (indexed ? 1 : 3);
     uint8_t *lut = result_scratch(task, COLORMAP_BYTES, 1);
-    uint8_t *rgb = result_scratch(task, bytes, 1);
-    if (!lut || !rgb)
+    uint8_t *pixels = result_scratch(task, bytes, 1);
+    if (!lut || !pixels)
         return result_no_memory(task);
     colormap_fill(params->colormap, lut);
-    enum kiln_status status = render(task, lut, rgb, bytes);
+    enum kiln_status status = render(task, lut, pixels, bytes);
     if (status != KILN_OK)
         return result_error(task, status);
     const struct picture picture = {
         .width = (uint32_t)params->width,
         .height = (uint32_t)params->height,
-        .channels = 3,
+        .channels = indexed ? 1 : 3,
         .depth = 8,
-        .pixels = rgb,
+        .pixels = pixels,
+        .palette = indexed ? lut : NULL,
     };
     return result_picture(task, mandelbrot_fields, &picture);
 }

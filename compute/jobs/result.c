@@ -105,5 +105,6 @@ enum kiln_status result_picture(struct task *task, const struct field *fields,
         {"kiln:parameters", canonical},
         {NULL, NULL},
     };
-    return result_error(task, png_write(picture, texts, task->result, task->capacity, &task->size));
+    return result_error(
+        task, png_write(picture, texts, task->pool, task->result, task->capacity, &task->size));
 }

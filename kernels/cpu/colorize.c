@@ -9,6 +9,7 @@
 #include "kernels/cpu/stream.h"
 
 #include <math.h>
+#include <string.h>
 
 #define CHUNK_SAMPLES ((size_t)16384)
 
@@ -39,6 +40,29 @@ static void thresholds_fill(struct colorize_tables *tables, double limit, double
         tables->threshold[k] = float_above(limit * pow(k / 256.0, 1 / gamma));
 }
 
+/* The thresholds are finite or, where the limit is beyond float, infinite: their bits ascend too.
+ */
+static void starts_fill(struct colorize_tables *tables) {
+    uint32_t bits[256];
+    memcpy(bits, tables->threshold, sizeof bits);
+    tables->threshold[256] = NAN;
+    tables->first = bits[1] >> COLORIZE_SHIFT;
+    tables->last = bits[255] >> COLORIZE_SHIFT;
+    tables->steps = 1;
+    int k = 1;
+    for (uint32_t entry = tables->first; entry <= tables->last; entry++) {
+        while (k < 256 && bits[k] <= entry << COLORIZE_SHIFT)
+            k++;
+        int start = k - 1, end = start;
+        while (end < 255 && bits[end + 1] >> COLORIZE_SHIFT == entry)
+            end++;
+        tables->start[entry - tables->first] = (uint8_t)start;
+        tables->steps = end - start > tables->steps ? end - start : tables->steps;
+    }
+    if (tables->steps > COLORIZE_STEPS)
+        tables->steps = 0;
+}
+
 /* Saturation, value and the hue's weights of one colour. In RGB terms a channel is
    v * (1 - s * weight) with weight (max - channel) / (max - min). */
 static void hue_fill(struct colorize_tables *tables, int k, const uint8_t *rgb) {
@@ -57,6 +81,7 @@ static void hue_fill(struct colorize_tables *tables, int k, const uint8_t *rgb) 
 static void tables_fill(struct colorize_tables *tables, const struct colorize_args *args) {
     const double radian = 3.14159265358979323846 / 180;
     thresholds_fill(tables, args->limit, args->gamma);
+    starts_fill(tables);
     for (int k = 0; k < 256; k++) {
         const uint8_t *rgb = args->lut + 3 * k;
         tables->packed[k] = rgb[0] | (uint32_t)rgb[1] << 8 | (uint32_t)rgb[2] << 16;
@@ -81,12 +106,14 @@ static void row_run(const struct job *job, size_t row) {
         .stride = job->stride,
         .supersample = args->supersample,
         .shade = args->shade,
+        .indexed = args->indexed,
     };
+    size_t bytes = args->indexed ? 1 : 3;
     for (int column = 0; column < args->width; column += run.pixels) {
         int left = args->width - column;
         run.pixels = left < COLORIZE_RUN ? left : COLORIZE_RUN;
         run.field = field + column * supersample;
-        run.rgb = args->rgb + 3 * (row * (size_t)args->width + (size_t)column);
+        run.rgb = args->rgb + bytes * (row * (size_t)args->width + (size_t)column);
         job->simd->run(&run);
     }
 }
@@ -106,6 +133,8 @@ enum kiln_status colorize_launch(struct stream *stream, const void *arguments) {
     size_t row = columns * (size_t)args->supersample; /* samples of one row of the picture */
     if (args->shade && args->apron < 1)
         return stream_fail(stream, KILN_UNSUPPORTED, "shading needs an apron of one sample");
+    if (args->indexed && (args->shade || args->supersample > 1))
+        return stream_fail(stream, KILN_UNSUPPORTED, "an index cannot be a mean of colours");
     struct job job = {
         .stream = stream,
         .args = args,

@@ -7,9 +7,26 @@
 #include "kernels/cpu/colorize_simd.h"
 #include "kernels/cpu/simd.h"
 
-/* For each pixel the number of thresholds 1…255 that are not above its sample, by bisection of all
-   pixels side by side; 0 for what is not a number. */
-static void indices_find(const struct colorize_run *run, const float *field, int32_t *index) {
+/* For each pixel the number of thresholds 1…255 that are not above its sample; 0 for what is not a
+   number. This way by the table of starts. */
+static void indices_count(const struct colorize_run *run, const float *field, int32_t *index) {
+    const struct colorize_tables *tables = run->tables;
+    const float *threshold = tables->threshold;
+    for (int p = 0; p < run->pixels; p++) {
+        float x = field[(ptrdiff_t)p * run->supersample];
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        uint32_t entry = bits >> COLORIZE_SHIFT;
+        entry = entry < tables->first ? tables->first : entry > tables->last ? tables->last : entry;
+        int32_t at = tables->start[entry - tables->first];
+        for (int step = 0; step < tables->steps; step++)
+            at += x >= threshold[at + 1];
+        index[p] = x >= threshold[1] ? at : 0; /* negative ones have large bits */
+    }
+}
+
+/* The same by bisection of all pixels side by side. */
+static void indices_bisect(const struct colorize_run *run, const float *field, int32_t *index) {
     const float *threshold = run->tables->threshold;
     float x[COLORIZE_RUN];
     for (int p = 0; p < run->pixels; p++) {
@@ -20,6 +37,10 @@ static void indices_find(const struct colorize_run *run, const float *field, int
         for (int p = 0; p < run->pixels; p++)
             index[p] += -(int32_t)(x[p] >= threshold[index[p] + bit]) & bit;
     }
+}
+
+static void indices_find(const struct colorize_run *run, const float *field, int32_t *index) {
+    (run->tables->steps ? indices_count : indices_bisect)(run, field, index);
 }
 
 static void colours_add(const struct colorize_run *run, const int32_t *index,
@@ -50,6 +71,13 @@ static void run_plain(const struct colorize_run *run) {
         for (int channel = 0; channel < 3; channel++)
             run->rgb[3 * p + channel] = (uint8_t)sum[channel][p];
     }
+}
+
+static void run_indexed(const struct colorize_run *run) {
+    int32_t index[COLORIZE_RUN];
+    indices_find(run, run->field, index);
+    for (int p = 0; p < run->pixels; p++)
+        run->rgb[p] = (uint8_t)index[p];
 }
 
 /* Inside (negative) and NaN are level ground. */
@@ -112,7 +140,9 @@ static void run_shaded(const struct colorize_run *run) {
 }
 
 static void run_pixels(const struct colorize_run *run) {
-    if (run->shade)
+    if (run->indexed)
+        run_indexed(run);
+    else if (run->shade)
         run_shaded(run);
     else
         run_plain(run);

@@ -3,8 +3,10 @@
  *
  * Colours go by thresholds instead of powers: colour k begins at field value
  * limit * (k/256)^(1/gamma), so that the index of a sample is the number of thresholds not above
- * it. A shaded colour is v * (1 - s * weight[channel]), where the weights are those of the table
- * entry's hue (what HSV to RGB does in its six sectors).
+ * it. A table over the leading bits of a float tells where to start counting, so that few steps
+ * remain (`steps`); thresholds that crowd within one entry (gamma far above 1) are bisected
+ * instead. A shaded colour is v * (1 - s * weight[channel]), where the weights are those of the
+ * table entry's hue (what HSV to RGB does in its six sectors).
  */
 #ifndef KILN_KERNELS_CPU_COLORIZE_SIMD_H
 #define KILN_KERNELS_CPU_COLORIZE_SIMD_H
@@ -14,8 +16,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define COLORIZE_SHIFT   17 /* bits of a float that the table of starts leaves out */
+#define COLORIZE_BUCKETS 16384
+#define COLORIZE_STEPS   4
+
 struct colorize_tables {
-    float threshold[256];              /* [0] unused, ascending */
+    float threshold[257];              /* [0] unused, ascending; [256] is NaN: never reached */
+    uint32_t first, last;              /* leading bits of the first and the last threshold */
+    int steps;                         /* thresholds within one entry at most; 0: bisect */
+    uint8_t start[COLORIZE_BUCKETS];   /* thresholds up to the least float of entry first + i */
     uint32_t packed[256];              /* red | green << 8 | blue << 16 */
     float saturation[256], value[256]; /* 0 … 1 */
     float weight[3][256];
@@ -32,6 +41,7 @@ struct colorize_run {
     int supersample;
     int pixels; /* 1 … COLORIZE_RUN */
     int shade;
+    int indexed; /* a pixel is one byte, its index */
     uint8_t *rgb;
 };
 

@@ -260,6 +260,8 @@ static struct jacobi_report sweep(struct problem *problem, const struct jacobi_a
             left = (int64_t)problem->sweeps_most;
         batch_run(problem, (int)left);
         report.sweeps += left;
+        control_advance(problem->stream->control, (uint64_t)report.sweeps,
+                        (uint64_t)args->iterations);
         if (!last)
             continue;
         report.residual = residual(problem);

@@ -46,9 +46,11 @@ struct job {
     const struct lombscargle_simd *simd;
     struct space *spaces; /* one for each thread */
     struct curve *curves;
-    size_t count; /* curves of the group */
-    int64_t tile; /* frequencies */
-    size_t tiles; /* of each curve */
+    size_t count;       /* curves of the group */
+    int64_t tile;       /* frequencies */
+    size_t tiles;       /* of each curve */
+    atomic_size_t done; /* tiles, of `chunks` */
+    size_t chunks;
     int terms;
     bool listed;
 };
@@ -139,7 +141,7 @@ static double power_make(const struct curve *curve, const double *sums) {
 }
 
 static void tile_run(void *context, size_t chunk, int slot) {
-    const struct job *job = context;
+    struct job *job = context;
     const struct curve *curve = &job->curves[chunk / job->tiles];
     const struct space *space = &job->spaces[slot];
     int64_t first = (int64_t)(chunk % job->tiles) * job->tile, count = job->args->nf - first;
@@ -279,6 +281,7 @@ enum kiln_status lombscargle_launch(struct stream *stream, const void *arguments
         .terms = args->nterms > 0 ? args->nterms : 1,
     };
     tiles_choose(&job, series);
+    job.chunks = job.tiles * series;
     enum kiln_status status = spaces_fill(&job);
     for (size_t at = 0; status == KILN_OK && at < series; at += job.count) {
         struct memory_mark mark = memory_mark(&stream->scratch);

@@ -52,7 +52,7 @@ enum kiln_status mandelbrot_launch(struct stream *stream, const void *arguments)
         .args = *args,
         .samples = (size_t)args->width * (size_t)args->height,
         .stride = test_stride(args),
-        .cancel = stream->cancel,
+        .control = stream->control,
     };
     void *context[2] = {&job, (void *)tables[stream->isa][args->fp64 ? 1 : 0]};
     size_t threads = thread_count(args, job.samples, pool_width(stream->pool));

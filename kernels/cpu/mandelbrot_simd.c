@@ -368,6 +368,10 @@ static void field_settle(struct thread *thread, struct events events) {
     }
 }
 
+static bool is_cancelled(const struct mandelbrot_job *job) {
+    return job->control && atomic_load_explicit(&job->control->cancel, memory_order_relaxed) != 0;
+}
+
 /* Fills empty lanes, sifting more samples as needed; false when nothing is left to step. */
 static bool field_fill(struct thread *thread) {
     struct field *field = &thread->field;
@@ -386,8 +390,9 @@ static bool field_fill(struct thread *thread) {
             thread->next = claim;
             thread->end =
                 job->samples - claim < MANDELBROT_CLAIM ? job->samples : claim + MANDELBROT_CLAIM;
-            if (job->cancel && atomic_load_explicit(job->cancel, memory_order_relaxed))
+            if (is_cancelled(job))
                 return false;
+            control_advance(job->control, claim, job->samples);
         }
         sift(thread);
     }
@@ -417,7 +422,7 @@ static void work(struct mandelbrot_job *job) {
         } while (--strides_left > 0);
         if (strides_left <= 0) {
             strides_left = CANCEL_STEPS / job->stride;
-            if (job->cancel && atomic_load_explicit(job->cancel, memory_order_relaxed))
+            if (is_cancelled(job))
                 return;
         }
     }

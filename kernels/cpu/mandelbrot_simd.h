@@ -2,11 +2,13 @@
  * mandelbrot_simd.h: what the inner file of `mandelbrot` offers.
  *
  * `work` computes samples that it claims from a counter shared by the threads of one launch, in
- * row-major order, MANDELBROT_CLAIM at a time, until none is left or the job is cancelled.
+ * row-major order, MANDELBROT_CLAIM at a time, until none is left or the job is cancelled. Samples
+ * that are claimed count as progress.
  */
 #ifndef KILN_KERNELS_CPU_MANDELBROT_SIMD_H
 #define KILN_KERNELS_CPU_MANDELBROT_SIMD_H
 
+#include "kernels/control.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/mandelbrot.h"
 
@@ -23,7 +25,7 @@ struct mandelbrot_job {
        radius by rounding. */
     int stride;
     atomic_size_t claimed;
-    const _Atomic uint32_t *cancel; /* or NULL */
+    struct control *control; /* or NULL */
 };
 
 struct mandelbrot_simd {

@@ -56,8 +56,8 @@ enum kiln_status stream_fail(struct stream *stream, enum kiln_status status, con
     return status;
 }
 
-enum kiln_status cpu_stream_begin(struct stream *stream, const _Atomic uint32_t *cancel) {
-    stream->cancel = cancel;
+enum kiln_status cpu_stream_begin(struct stream *stream, struct control *control) {
+    stream->control = control;
     stream->phase = -1;
     stream->error[0] = '\0';
     memset(stream->spent, 0, sizeof stream->spent);
@@ -88,7 +88,9 @@ enum kiln_status cpu_stream_finish(struct stream *stream, struct timing *timing)
     timing->download += 1e-6 * (double)stream->spent[PHASE_DOWNLOAD];
     timing->encode += 1e-6 * (double)stream->spent[PHASE_ENCODE];
     memset(stream->spent, 0, sizeof stream->spent);
-    stream->cancel = NULL;
+    if (stream->control && !stream->error[0] && !stream_cancelled(stream))
+        control_raise(stream->control, CONTROL_FULL);
+    stream->control = NULL;
     return KILN_OK;
 }
 

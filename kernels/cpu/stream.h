@@ -30,7 +30,7 @@ struct stream {
     struct device *device;
     struct pool *pool; /* the device's */
     enum isa isa;
-    const _Atomic uint32_t *cancel; /* NULL: none */
+    struct control *control; /* NULL: none */
     struct memory scratch, pinned;
     int phase;              /* enum phase, -1: none open */
     uint64_t phase_started; /* CLOCK_MONOTONIC, ns */
@@ -40,7 +40,8 @@ struct stream {
 
 /** True once the job should stop. */
 static inline bool stream_cancelled(const struct stream *stream) {
-    return stream->cancel && atomic_load_explicit(stream->cancel, memory_order_relaxed) != 0;
+    return stream->control &&
+           atomic_load_explicit(&stream->control->cancel, memory_order_relaxed) != 0;
 }
 
 /** Scratch for a kernel, valid until the stream's next begin; NULL with the error text set. */
@@ -52,7 +53,7 @@ enum kiln_status stream_fail(struct stream *stream, enum kiln_status status, con
 /* The stream's part of cpu_backend (stream.c). */
 enum kiln_status cpu_stream_create(struct device *device, struct stream **stream);
 void cpu_stream_destroy(struct stream *stream);
-enum kiln_status cpu_stream_begin(struct stream *stream, const _Atomic uint32_t *cancel);
+enum kiln_status cpu_stream_begin(struct stream *stream, struct control *control);
 enum kiln_status cpu_stream_phase(struct stream *stream, enum phase phase);
 const void *cpu_stream_upload(struct stream *stream, const void *host, size_t size);
 void *cpu_stream_reserve(struct stream *stream, size_t size);

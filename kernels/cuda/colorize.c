@@ -8,15 +8,19 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-#define WARPS      8
-#define THREADS    (32 * WARPS)
-#define GRID_X_MAX 65536
+#define WARPS     8
+#define PER_BLOCK (32 * WARPS * COLORIZE_PIXELS)
+
+enum { COLORIZE_PLAIN, COLORIZE_SHADED, COLORIZE_INDEXED };
 
 extern const unsigned char kiln_image_colorize[];
 
-static const struct function_row functions[] = {{.name = "colorize", .warps = WARPS}};
+static const struct function_row functions[] = {
+    [COLORIZE_PLAIN] = {.name = "colorize_plain", .warps = WARPS},
+    [COLORIZE_SHADED] = {.name = "colorize_shaded", .warps = WARPS},
+    [COLORIZE_INDEXED] = {.name = "colorize_indexed", .warps = WARPS},
+};
 
 static int reached(double value, double limit, double gamma) {
     double clamped = value < limit ? value : limit;
@@ -44,17 +48,23 @@ static float threshold(int k, double limit, double gamma) {
     return value;
 }
 
-static void thresholds_fill(struct stream *stream, const struct colorize_args *args) {
-    struct threshold_cache *cache = &stream->thresholds;
-    if (cache->limit == args->limit && cache->gamma == args->gamma) {
-        return;
+/* Brings the stream's thresholds up to date. The driver copies pageable memory before it returns.
+ */
+static enum kiln_status thresholds_fill(struct stream *stream, const struct colorize_args *args) {
+    if (stream->limit == args->limit && stream->gamma == args->gamma) {
+        return KILN_OK;
     }
-    cache->values[0] = 0.0f;
+    float values[256] = {0.0f};
     for (int k = 1; k < 256; k++) {
-        cache->values[k] = threshold(k, args->limit, args->gamma);
+        values[k] = threshold(k, args->limit, args->gamma);
     }
-    cache->limit = args->limit;
-    cache->gamma = args->gamma;
+    CUdeviceptr address = (CUdeviceptr)(uintptr_t)stream->kept->thresholds;
+    CUresult result = driver.cuMemcpyHtoDAsync(address, values, sizeof values, stream->handle);
+    bool copied = result == CUDA_SUCCESS;
+    stream->busy = true;
+    stream->limit = copied ? args->limit : 0.0;
+    stream->gamma = args->gamma;
+    return stream_check(stream, result, "upload");
 }
 
 static void light_fill(struct colorize_grid *grid, const struct colorize_args *args) {
@@ -64,7 +74,7 @@ static void light_fill(struct colorize_grid *grid, const struct colorize_args *a
     grid->north = (float)(sin(azimuth) * cos(altitude));
     grid->up = (float)sin(altitude);
     grid->floor = (float)-cos(altitude);
-    grid->range = (float)(1.0 + cos(altitude));
+    grid->inverse_range = (float)(1.0 / (1.0 + cos(altitude)));
     grid->half_exaggeration = (float)(args->vert_exag * 0.5);
 }
 
@@ -74,35 +84,46 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         snprintf(stream->error, sizeof stream->error, "shading needs an apron of one sample");
         return KILN_UNSUPPORTED;
     }
+    if (args->indexed && (args->shade || args->supersample > 1)) {
+        snprintf(stream->error, sizeof stream->error, "an index cannot be a mean of colours");
+        return KILN_UNSUPPORTED;
+    }
+    enum kiln_status status = thresholds_fill(stream, args);
+    if (status != KILN_OK) {
+        return status;
+    }
     struct colorize_grid grid = {
         .width = args->width,
-        .height = args->height,
+        .pixels = (int64_t)args->width * args->height,
+        .inverse_width = 1.0 / args->width,
         .stride = (int64_t)args->width * args->supersample + 2 * (int64_t)args->apron,
         .supersample = args->supersample,
         .apron = args->apron,
         .field = args->field,
         .lut = args->lut,
         .rgb = args->rgb,
-        .shade = args->shade,
+        .aligned = (uintptr_t)args->rgb % 4 == 0,
+        .inverse_limit = (float)(1.0 / args->limit),
+        .gamma = (float)args->gamma,
+        .thresholds = stream->kept->thresholds,
     };
-    thresholds_fill(stream, args);
-    memcpy(grid.thresholds, stream->thresholds.values, sizeof grid.thresholds);
     light_fill(&grid, args);
-    int64_t across = (grid.width + THREADS - 1) / THREADS;
-    across = across < GRID_X_MAX ? across : GRID_X_MAX;
-    /* A block makes several rows: its palette costs as much as a row. */
-    int64_t resident = 4 * (int64_t)stream_resident(stream, KERNEL_COLORIZE, 0, WARPS);
-    int64_t down = (resident + across - 1) / across;
-    down = down < grid.height ? down : grid.height;
-    struct shape shape = {.grid_x = (unsigned)across,
-                          .grid_y = (unsigned)(down < 65535 ? down : 65535),
-                          .warps = WARPS};
-    return stream_launch(stream, KERNEL_COLORIZE, 0, &shape, &grid, "colorize");
+    int function = args->indexed ? COLORIZE_INDEXED
+                   : args->shade ? COLORIZE_SHADED
+                                 : COLORIZE_PLAIN;
+    int64_t wanted = (grid.pixels + PER_BLOCK - 1) / PER_BLOCK;
+    int64_t resident = (int64_t)stream_resident(stream, KERNEL_COLORIZE, function, WARPS);
+    struct shape shape = {
+        .grid_x = (unsigned)(wanted < resident ? wanted : resident),
+        .grid_y = 1,
+        .warps = WARPS,
+    };
+    return stream_launch(stream, KERNEL_COLORIZE, function, &shape, &grid, "colorize");
 }
 
 const struct kernel_row colorize_row = {
     .image = kiln_image_colorize,
     .functions = functions,
-    .count = 1,
+    .count = 3,
     .launch = launch,
 };

@@ -90,10 +90,17 @@ static enum kiln_status function_load(CUmodule module, const struct function_row
     function->shared_per_warp = row->shared_per_warp;
     CUresult result = driver.cuModuleGetFunction(&function->handle, module, row->name);
     if (result == CUDA_SUCCESS && shared > 0) {
-        result = driver.cuFuncSetAttribute(function->handle,
-                                           CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, shared);
+        /* A device with less shared memory runs fewer warps. */
+        while ((result = driver.cuFuncSetAttribute(function->handle,
+                                                   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                   shared)) == CUDA_ERROR_INVALID_VALUE &&
+               shared > row->shared_per_warp) {
+            shared -= row->shared_per_warp;
+        }
     }
-    for (int warps = 1; result == CUDA_SUCCESS && warps <= row->warps; warps++) {
+    for (int warps = 1;
+         result == CUDA_SUCCESS && warps <= row->warps && warps * row->shared_per_warp <= shared;
+         warps++) {
         int blocks = 0;
         result = driver.cuOccupancyMaxActiveBlocksPerMultiprocessor(
             &blocks, function->handle, 32 * warps, (size_t)(warps * row->shared_per_warp));

@@ -12,49 +12,88 @@
 
 #include <math.h>
 
-#define WARPS        16
 #define DEPTH_ALONE  JACOBI_CHECK /* sweeps a pass where tiles have no neighbours */
 #define HALO_ALONE_X 4
 #define HALO_ALONE_Y 1
+#define EXCHANGE     1950.0 /* cycles: frames by tagged words */
+#define BATCH        650.0 /* cycles: 16 bytes of words a cell column that are asked for together */
 #define BARRIER      3000.0 /* cycles: grid barrier, and a tile's way to the cache and back */
 #define BYTES_CYCLE  16.0   /* a multiprocessor's share of the memory */
+#define CHAIN        118.0  /* cycles a sweep takes besides issuing */
+#define LANES_MAX    32
 
-/* Elements, rows a thread, and issue cycles of a cell of a warp. */
+/* Element size, rows a thread, issue cycles of a cell of a warp, and whether tiles come and go. */
 static const struct variant {
-    int size, rows;
+    int size, rows, warps;
     double cell;
-} variants[] = {{4, 4, 7.5}, {4, 8, 7.0}, {8, 2, 15.0}, {8, 4, 14.0}};
+    bool streamed;
+} variants[] = {
+    {4, 4, 8, 7.6, false},  {4, 6, 8, 6.6, false},  {4, 8, 8, 6.5, false},  {4, 8, 16, 7.0, true},
+    {8, 2, 8, 15.0, false}, {8, 4, 8, 13.0, false}, {8, 4, 16, 14.0, true},
+};
+#define VARIANTS ((int)(sizeof variants / sizeof *variants))
 
 extern const unsigned char kiln_image_jacobi[];
 
-#define SHARED(type) (2 * 2 * JACOBI_COLUMNS * (int)sizeof(type)) /* two buffers, two rows */
+#define BORDERS(size) (2 * 2 * 32 * JACOBI_ACROSS * (size)) /* two buffers, two rows */
 
 static const struct function_row functions[] = {
-    {.name = "jacobi_fp32_4", .warps = WARPS, .shared_per_warp = SHARED(float)},
-    {.name = "jacobi_fp32_8", .warps = WARPS, .shared_per_warp = SHARED(float)},
-    {.name = "jacobi_fp64_2", .warps = WARPS, .shared_per_warp = SHARED(double)},
-    {.name = "jacobi_fp64_4", .warps = WARPS, .shared_per_warp = SHARED(double)},
+    {"jacobi_fp32_4", 8, BORDERS(4)},         {"jacobi_fp32_6", 8, BORDERS(4)},
+    {"jacobi_fp32_8", 8, BORDERS(4)},         {"jacobi_fp32_streamed", 16, BORDERS(4)},
+    {"jacobi_fp64_2", 8, BORDERS(8)},         {"jacobi_fp64_4", 8, BORDERS(8)},
+    {"jacobi_fp64_streamed", 16, BORDERS(8)},
 };
 
 /* A way to run. */
 struct layout {
-    int function, warps;
+    int function, warps, lanes;
     int halo_x, halo_y, depth;
     uint64_t tiles_x, tiles_y, tiles, blocks;
     double cost; /* cycles a sweep, estimated */
 };
 
-/* Fills in tiles and cost; false where the tile has no cells of its own. */
+/* Cycles of a sweep of one wave of tiles. */
+static double sweep_cost(const struct variant *variant, const struct layout *layout,
+                         double together) {
+    double issue =
+        ceil(together * layout->warps / 4.0) * variant->rows * variant->cell * JACOBI_ACROSS;
+    /* Shuffles and rows through shared memory, which all warps share. */
+    double moved = together * layout->warps * variant->size / 4.0 * (2.0 * variant->rows + 16.0);
+    double chain = 60.0 + variant->rows * variant->cell * JACOBI_ACROSS;
+    return variant->streamed ? fmax(issue, chain) : fmax(issue, moved) + CHAIN;
+}
+
+static void layout_cost(const struct stream *stream, const struct jacobi_args *args,
+                        const struct variant *variant, struct layout *layout) {
+    double processors = stream->device->multiprocessors;
+    double together = ceil((double)layout->blocks / processors);
+    double waves = ceil((double)layout->tiles / (double)layout->blocks);
+    double length = fmax(1.0, fmin(layout->depth, (double)args->iterations));
+    double sweep = sweep_cost(variant, layout, together);
+    double cells = layout->warps * 32.0 * JACOBI_ACROSS * variant->rows;
+    double move = together * cells * 3.0 * variant->size / BYTES_CYCLE;
+    double batches = ceil(variant->rows * variant->size / 16.0);
+    layout->cost = variant->streamed ? (waves * (length * sweep + move) + BARRIER) / length
+                                     : sweep + (EXCHANGE + BATCH * batches) / length;
+}
+
+/* Fills in tiles and cost; false where that cannot run. */
 static bool layout_fill(const struct stream *stream, const struct jacobi_args *args, int depth,
                         struct layout *layout) {
     const struct variant *variant = &variants[layout->function];
-    int rows = layout->warps * variant->rows;
-    bool alone_x = args->width <= JACOBI_COLUMNS - 2 * HALO_ALONE_X;
+    int columns = layout->lanes * JACOBI_ACROSS;
+    int rows = layout->warps * (LANES_MAX / layout->lanes) * variant->rows;
+    bool alone_x = args->width <= columns - 2 * HALO_ALONE_X;
     bool alone_y = args->height <= rows - 2 * HALO_ALONE_Y;
     layout->halo_x = alone_x ? HALO_ALONE_X : depth;
     layout->halo_y = alone_y ? HALO_ALONE_Y : depth;
     layout->depth = alone_x && alone_y ? DEPTH_ALONE : depth;
-    int own_x = JACOBI_COLUMNS - 2 * layout->halo_x, own_y = rows - 2 * layout->halo_y;
+    if (!variant->streamed && args->iterations > layout->depth) {
+        /* Passes of one length. */
+        int64_t passes = (args->iterations + layout->depth - 1) / layout->depth;
+        layout->depth = (int)((args->iterations + passes - 1) / passes);
+    }
+    int own_x = columns - 2 * layout->halo_x, own_y = rows - 2 * layout->halo_y;
     if (own_x < 1 || own_y < 1) {
         return false;
     }
@@ -66,34 +105,31 @@ static bool layout_fill(const struct stream *stream, const struct jacobi_args *a
     }
     layout->tiles *= (uint64_t)args->planes;
     uint64_t resident = stream_resident(stream, KERNEL_JACOBI, layout->function, layout->warps);
+    if (stream->device->functions[KERNEL_JACOBI][layout->function].resident[layout->warps] == 0 ||
+        (!variant->streamed && layout->tiles > resident)) {
+        return false;
+    }
     layout->blocks = layout->tiles < resident ? layout->tiles : resident;
-    double processors = stream->device->multiprocessors;
-    double together = ceil((double)layout->blocks / processors);
-    double waves = ceil((double)layout->tiles / (double)layout->blocks);
-    double cells = (double)(rows * JACOBI_COLUMNS);
-    /* A sweep issues at the multiprocessor's four schedulers, and at least takes one warp's chain.
-     */
-    double issue = variant->cell * ceil(together * layout->warps / 4.0) * variant->rows * 4.0;
-    double chain = 60.0 + variant->cell * variant->rows * 4.0;
-    double sweep = issue > chain ? issue : chain;
-    double move =
-        layout->tiles > layout->blocks ? together * cells * 3.0 * variant->size / BYTES_CYCLE : 0.0;
-    double length = fmax(1.0, fmin(layout->depth, (double)args->iterations));
-    layout->cost = (waves * (length * sweep + move) + BARRIER) / length;
+    layout_cost(stream, args, variant, layout);
     return true;
 }
 
 static bool layout_choose(const struct stream *stream, const struct jacobi_args *args,
                           struct layout *best) {
-    static const int depths[] = {4, 8, 12, 16, 24};
+    static const int depths[] = {4, 8, 12, 16, 20, 24};
     int size = args->fp64 ? 8 : 4;
     *best = (struct layout){.cost = INFINITY};
-    for (int f = 0; f < (int)(sizeof variants / sizeof *variants); f++) {
-        for (int warps = 1; variants[f].size == size && warps <= WARPS; warps++) {
-            for (size_t d = 0; d < sizeof depths / sizeof *depths; d++) {
-                struct layout layout = {.function = f, .warps = warps};
-                if (layout_fill(stream, args, depths[d], &layout) && layout.cost < best->cost) {
-                    *best = layout;
+    for (int f = 0; f < VARIANTS; f++) {
+        for (int warps = 1; variants[f].size == size && warps <= variants[f].warps; warps++) {
+            for (int lanes = LANES_MAX / 2; lanes <= LANES_MAX; lanes *= 2) {
+                if (variants[f].streamed && lanes < LANES_MAX) {
+                    continue;
+                }
+                for (size_t d = 0; d < sizeof depths / sizeof *depths; d++) {
+                    struct layout layout = {.function = f, .warps = warps, .lanes = lanes};
+                    if (layout_fill(stream, args, depths[d], &layout) && layout.cost < best->cost) {
+                        *best = layout;
+                    }
                 }
             }
         }
@@ -106,22 +142,23 @@ static bool aligned(const void *address) {
 }
 
 static struct jacobi_grid grid_make(const struct stream *stream, const struct jacobi_args *args,
-                                    const struct layout *layout, struct jacobi_shared *shared,
-                                    void *scratch) {
-    int64_t passes = (args->iterations + layout->depth - 1) / layout->depth;
+                                    const struct layout *layout, struct jacobi_shared *shared) {
     struct jacobi_grid grid = {
         .width = args->width,
         .height = args->height,
         .tiles_x = (uint32_t)layout->tiles_x,
         .tiles_y = (uint32_t)layout->tiles_y,
         .tiles = (uint32_t)layout->tiles,
+        .lanes = layout->lanes,
         .halo_x = layout->halo_x,
         .halo_y = layout->halo_y,
         .depth = layout->depth,
         /* The look crosses the bus: seldom where passes are short. */
-        .poll = layout->tiles > 4 * layout->blocks ? 1 : 64,
-        .vector =
-            args->width % 4 == 0 && aligned(args->b) && aligned(args->start) && aligned(args->x),
+        .poll = layout->tiles > 4 * layout->blocks ? 1
+                : layout->depth >= DEPTH_ALONE     ? 8
+                                                   : 256,
+        .vector = args->width % JACOBI_ACROSS == 0 && aligned(args->b) && aligned(args->start) &&
+                  aligned(args->x),
         .iterations = args->iterations,
         .tolerance = args->tolerance,
         .b = args->b,
@@ -130,11 +167,29 @@ static struct jacobi_grid grid_make(const struct stream *stream, const struct ja
         .report = args->report,
         .shared = shared,
         .stop = stream_stop_flag(stream),
+        .progress = stream_progress_word(stream),
+        .pitch = ((int64_t)args->width + JACOBI_ACROSS - 1) / JACOBI_ACROSS * JACOBI_ACROSS,
     };
-    int last = passes > 0 ? (int)((passes - 1) % 2) : 0;
-    grid.targets[last] = args->x;
-    grid.targets[1 - last] = scratch;
     return grid;
+}
+
+/* What blocks exchange cells by; false where memory ran out. */
+static bool exchange_make(struct stream *stream, const struct jacobi_args *args,
+                          const struct layout *layout, struct jacobi_grid *grid) {
+    size_t size = args->fp64 ? 8 : 4, lines = (size_t)args->planes * (size_t)args->height;
+    if (args->iterations <= layout->depth) {
+        grid->targets[0] = args->x;
+        return true;
+    }
+    if (!variants[layout->function].streamed) {
+        /* Tags are not 0. */
+        grid->mail = stream_zeroed(stream, 2 * 2 * lines * (size_t)grid->pitch * size);
+        return grid->mail;
+    }
+    int last = (int)((args->iterations - 1) / layout->depth % 2);
+    grid->targets[last] = args->x;
+    grid->targets[1 - last] = stream_reserve(stream, lines * (size_t)args->width * size);
+    return grid->targets[1 - last];
 }
 
 static enum kiln_status launch(struct stream *stream, const void *pointer) {
@@ -143,14 +198,11 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
     if (!layout_choose(stream, args, &layout)) {
         return KILN_JOB_TOO_LARGE;
     }
-    size_t cells = (size_t)args->planes * (size_t)args->height * (size_t)args->width;
     struct jacobi_shared *shared = stream_zeroed(stream, sizeof *shared);
-    void *scratch =
-        args->iterations > 1 ? stream_reserve(stream, cells * (args->fp64 ? 8 : 4)) : args->x;
-    if (!shared || !scratch) {
+    struct jacobi_grid grid = grid_make(stream, args, &layout, shared);
+    if (!shared || !exchange_make(stream, args, &layout, &grid)) {
         return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
     }
-    struct jacobi_grid grid = grid_make(stream, args, &layout, shared, scratch);
     struct shape shape = {
         .grid_x = (unsigned)layout.blocks,
         .grid_y = 1,
@@ -163,6 +215,6 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
 const struct kernel_row jacobi_row = {
     .image = kiln_image_jacobi,
     .functions = functions,
-    .count = 4,
+    .count = VARIANTS,
     .launch = launch,
 };

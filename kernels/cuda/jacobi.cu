@@ -1,242 +1,24 @@
 /*
  * jacobi.cu: literal Jacobi sweeps (kernels/jacobi.h), many of them between exchanges.
  *
- * One cooperative launch does the whole run. A block holds a tile of X and B in registers, four
- * neighbouring columns and ROWS rows a thread; left and right neighbours come by shuffle, the rows
- * above and below another warp's through shared memory (two buffers, so one barrier a sweep). After
- * `depth` sweeps the tile's own part is written out, all blocks meet, and the next pass reads tile
- * and frame anew. Passes write to two buffers in turn.
+ * One cooperative launch does the whole run, in one of two ways, `depth` sweeps a pass.
  *
- * Cells outside the array are kept at +0 by a mask of bits, without a branch. Additions happen in
- * the order of the header and nothing is fused, so every cell of every sweep has the bytes that a
- * plain loop gives; doing frame cells twice cannot show.
+ * Resident: each block keeps one tile for the whole run and takes only the frame from others. Every
+ * cell travels as words of 32 bits beside the number of its pass, so a reader sees by the word
+ * itself that it is the right one: no fence, flag or barrier is between writer and reader. There are
+ * two pictures of such words, used in turn: who writes pass n has read all frames of pass n − 1, so
+ * its neighbours had read those of n − 2.
+ *
+ * Streamed: blocks go through many tiles a pass. The tile's own part is written out, all blocks meet,
+ * and the next pass reads anew. Passes write to two buffers in turn.
  *
  * All blocks agree on stopping: the host's word travels in the counter of the barrier, and the
  * residual of a check is complete at the barrier after it.
  */
-#include "kernels/cuda/jacobi_grid.h"
+#include "kernels/cuda/jacobi_passing.cuh"
+#include "kernels/cuda/jacobi_tile.cuh"
 
-#define FULL   0xffffffffu
-#define ACROSS 4 /* columns a thread */
-#define STOP   (1ull << 48)
-
-template <typename T> struct real;
-
-template <> struct real<float> {
-    static __device__ __forceinline__ float add(float a, float b) {
-        return __fadd_rn(a, b);
-    }
-    static __device__ __forceinline__ float quarter(float a) {
-        return __fmul_rn(a, 0.25f);
-    }
-    static __device__ __forceinline__ float mask(float a, int row, int column) {
-        return __int_as_float(__float_as_int(a) & row & column);
-    }
-    static __device__ __forceinline__ void load(const float *from, float *cells) {
-        float4 v = __ldcg((const float4 *)from);
-        cells[0] = v.x, cells[1] = v.y, cells[2] = v.z, cells[3] = v.w;
-    }
-    static __device__ __forceinline__ void store(float *to, const float *cells) {
-        __stcg((float4 *)to, make_float4(cells[0], cells[1], cells[2], cells[3]));
-    }
-};
-
-template <> struct real<double> {
-    static __device__ __forceinline__ double add(double a, double b) {
-        return __dadd_rn(a, b);
-    }
-    static __device__ __forceinline__ double quarter(double a) {
-        return __dmul_rn(a, 0.25);
-    }
-    static __device__ __forceinline__ double mask(double a, int row, int column) {
-        return __hiloint2double(__double2hiint(a) & row & column,
-                                __double2loint(a) & row & column);
-    }
-    static __device__ __forceinline__ void load(const double *from, double *cells) {
-        double2 u = __ldcg((const double2 *)from), v = __ldcg((const double2 *)from + 1);
-        cells[0] = u.x, cells[1] = u.y, cells[2] = v.x, cells[3] = v.y;
-    }
-    static __device__ __forceinline__ void store(double *to, const double *cells) {
-        __stcg((double2 *)to, make_double2(cells[0], cells[1]));
-        __stcg((double2 *)to + 1, make_double2(cells[2], cells[3]));
-    }
-};
-
-/* Where a block's tile lies; all relative to the tile's corner, which may be outside the array. */
-struct place {
-    int64_t corner;                /* index of the tile's first cell in its array */
-    int row_low, row_high;         /* rows of the tile inside the array */
-    int column_low, column_high;   /* likewise */
-    bool edge;                     /* does the tile reach over the array's border? */
-};
-
-static __device__ place place_find(const jacobi_grid &grid, uint32_t tile, int rows) {
-    uint32_t line = tile / grid.tiles_x;
-    int64_t column = (int64_t)(tile - line * grid.tiles_x) * (JACOBI_COLUMNS - 2 * grid.halo_x) -
-                     grid.halo_x;
-    uint32_t plane = line / grid.tiles_y;
-    int64_t row = (int64_t)(line - plane * grid.tiles_y) * (rows - 2 * grid.halo_y) - grid.halo_y;
-    place at;
-    at.corner = ((int64_t)plane * grid.height + row) * grid.width + column;
-    at.row_low = row < 0 ? (int)-row : 0;
-    at.row_high = (int)min((int64_t)rows, grid.height - row);
-    at.column_low = column < 0 ? (int)-column : 0;
-    at.column_high = (int)min((int64_t)JACOBI_COLUMNS, grid.width - column);
-    at.edge = at.row_low > 0 || at.row_high < rows || at.column_low > 0 ||
-              at.column_high < JACOBI_COLUMNS;
-    return at;
-}
-
-/* The thread's rows of an array (NULL: zero), +0 outside. */
-template <typename T, int ROWS>
-static __device__ __forceinline__ void cells_load(const jacobi_grid &grid, const place &at,
-                                                  const T *array, T (&cells)[ROWS][ACROSS]) {
-    int row = threadIdx.y * ROWS, column = threadIdx.x * ACROSS;
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const T *from = array + (at.corner + (int64_t)(row + r) * grid.width + column);
-        bool inside = array && row + r >= at.row_low && row + r < at.row_high;
-#pragma unroll
-        for (int c = 0; c < ACROSS; c++) {
-            cells[r][c] = 0;
-        }
-        if (grid.vector) {
-            if (inside && column >= at.column_low && column < at.column_high) {
-                real<T>::load(from, cells[r]);
-            }
-        } else {
-#pragma unroll
-            for (int c = 0; c < ACROSS; c++) {
-                if (inside && column + c >= at.column_low && column + c < at.column_high) {
-                    cells[r][c] = __ldcg(from + c);
-                }
-            }
-        }
-    }
-}
-
-/* Writes what belongs to the tile itself. */
-template <typename T, int ROWS>
-static __device__ __forceinline__ void cells_store(const jacobi_grid &grid, const place &at,
-                                                   T *array, const T (&cells)[ROWS][ACROSS]) {
-    int row = threadIdx.y * ROWS, column = threadIdx.x * ACROSS;
-    int last_row = min(at.row_high, (int)blockDim.y * ROWS - grid.halo_y);
-    int last_column = min(at.column_high, JACOBI_COLUMNS - grid.halo_x);
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        T *to = array + (at.corner + (int64_t)(row + r) * grid.width + column);
-        if (row + r < grid.halo_y || row + r >= last_row) {
-            continue;
-        }
-        if (grid.vector) {
-            if (column >= grid.halo_x && column < last_column) {
-                real<T>::store(to, cells[r]);
-            }
-        } else {
-#pragma unroll
-            for (int c = 0; c < ACROSS; c++) {
-                if (column + c >= grid.halo_x && column + c < last_column) {
-                    __stcg(to + c, cells[r][c]);
-                }
-            }
-        }
-    }
-}
-
-/* Which of the thread's cells are inside the array. */
-struct masks {
-    int first_row;      /* of the thread's rows */
-    unsigned rows;      /* inside, from there */
-    int column[ACROSS]; /* bits that keep or clear a column */
-};
-
-static __device__ __forceinline__ masks masks_of(const place &at, int row, int column) {
-    masks mask;
-    mask.first_row = at.row_low - row;
-    mask.rows = (unsigned)(at.row_high - at.row_low);
-#pragma unroll
-    for (int c = 0; c < ACROSS; c++) {
-        mask.column[c] = column + c >= at.column_low && column + c < at.column_high ? -1 : 0;
-    }
-    return mask;
-}
-
-/* Four cells, moved in words of 16 bytes. */
-template <typename T> struct __align__(16) quad {
-    T cell[ACROSS];
-};
-
-template <typename T>
-static __device__ __forceinline__ quad<T> quad_of(const T (&cells)[ACROSS]) {
-    return {cells[0], cells[1], cells[2], cells[3]};
-}
-
-/* A warp's outer rows, for the warps above and below. */
-template <typename T> struct borders {
-    quad<T> top[JACOBI_COLUMNS / ACROSS], bottom[JACOBI_COLUMNS / ACROSS];
-};
-
-/* One sweep of the tile, in place. With MEASURE raises `worst` to the greatest change of the tile's
-   own cells. */
-template <typename T, int ROWS, bool EDGE, bool MEASURE>
-static __device__ __forceinline__ void sweep(const jacobi_grid &grid, borders<T> *shared,
-                                             const masks &mask, T (&x)[ROWS][ACROSS],
-                                             const T (&b)[ROWS][ACROSS], double &worst) {
-    int lane = threadIdx.x, warp = threadIdx.y, warps = blockDim.y, column = lane * ACROSS;
-    quad<T> above = {}, below = {};
-    shared[warp].top[lane] = quad_of(x[0]);
-    shared[warp].bottom[lane] = quad_of(x[ROWS - 1]);
-    __syncthreads();
-    if (warp > 0) {
-        above = shared[warp - 1].bottom[lane];
-    }
-    if (warp + 1 < warps) {
-        below = shared[warp + 1].top[lane];
-    }
-    bool own_column = column >= grid.halo_x && column < JACOBI_COLUMNS - grid.halo_x;
-#pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        T west = __shfl_up_sync(FULL, x[r][ACROSS - 1], 1);
-        T east_end = __shfl_down_sync(FULL, x[r][0], 1);
-        int row = warp * ROWS + r;
-        int row_mask = EDGE && (unsigned)(r - mask.first_row) >= mask.rows ? 0 : -1;
-        bool own = own_column && row >= grid.halo_y && row < warps * ROWS - grid.halo_y;
-#pragma unroll
-        for (int c = 0; c < ACROSS; c++) {
-            T old = x[r][c];
-            T south = r + 1 < ROWS ? x[r + 1 < ROWS ? r + 1 : r][c] : below.cell[c];
-            T east = c + 1 < ACROSS ? x[r][c + 1 < ACROSS ? c + 1 : c] : east_end;
-            T sum = real<T>::add(real<T>::add(above.cell[c], south), real<T>::add(west, east));
-            T now = real<T>::quarter(real<T>::add(sum, -b[r][c]));
-            if (EDGE) {
-                now = real<T>::mask(now, row_mask, mask.column[c]);
-            }
-            if (MEASURE) {
-                double change = fabs((double)now - (double)old);
-                worst = own && change > worst ? change : worst;
-            }
-            x[r][c] = now;
-            above.cell[c] = old;
-            west = old;
-        }
-    }
-}
-
-template <typename T, int ROWS, bool EDGE>
-static __device__ __forceinline__ void sweeps(const jacobi_grid &grid, borders<T> *shared,
-                                              const place &at, T (&x)[ROWS][ACROSS],
-                                              const T (&b)[ROWS][ACROSS], int count, bool measure,
-                                              unsigned &turn, double &worst) {
-    masks mask = masks_of(at, threadIdx.y * ROWS, threadIdx.x * ACROSS);
-    double unused = 0;
-#pragma unroll 1
-    for (int i = measure ? 1 : 0; i < count; i++) {
-        sweep<T, ROWS, EDGE, false>(grid, shared + (turn++ & 1) * blockDim.y, mask, x, b, unused);
-    }
-    if (measure) {
-        sweep<T, ROWS, EDGE, true>(grid, shared + (turn++ & 1) * blockDim.y, mask, x, b, worst);
-    }
-}
+#define STOP (1ull << 48)
 
 /* The greatest `worst` of the warp, into the shared word. */
 static __device__ void residual_raise(double worst, unsigned long long *word) {
@@ -285,7 +67,6 @@ static __device__ bool meet(jacobi_shared *shared, unsigned long long *goal, boo
 struct progress {
     int64_t done;
     unsigned passes, checks;
-    bool stop;
 };
 
 /* Sweeps until the next exchange, and whether the last of them is measured. */
@@ -320,82 +101,270 @@ template <typename T> static __device__ void copy(const jacobi_grid &grid, const
     }
 }
 
-template <typename T, int ROWS> static __device__ void jacobi(const jacobi_grid &grid) {
-    extern __shared__ __align__(16) unsigned char memory[];
-    borders<T> *shared = (borders<T> *)memory;
-    T x[ROWS][ACROSS], b[ROWS][ACROSS];
-    const T *source = (const T *)grid.start;
-    progress run = {0, 0, 0, false};
-    bool first = threadIdx.x == 0 && threadIdx.y == 0, met = false;
-    unsigned turn = 0;
-    __shared__ unsigned long long goal;
-    if (first) {
-        goal = 0;
+/* A word of a row of cells, and a row of words. */
+INLINE unsigned word_get(const float (&cells)[ACROSS], int word) {
+    return (unsigned)__float_as_int(cells[word]);
+}
+INLINE unsigned word_get(const double (&cells)[ACROSS], int word) {
+    return (unsigned)(word & 1 ? __double2hiint(cells[word / 2]) : __double2loint(cells[word / 2]));
+}
+INLINE void cells_of(const unsigned long long (&words)[ACROSS], float (&cells)[ACROSS]) {
+#pragma unroll
+    for (int c = 0; c < ACROSS; c++) {
+        cells[c] = __int_as_float((int)(unsigned)words[c]);
     }
-    if (first && blockIdx.x == 0 && grid.report) {
+}
+INLINE void cells_of(const unsigned long long (&words)[2 * ACROSS], double (&cells)[ACROSS]) {
+#pragma unroll
+    for (int c = 0; c < ACROSS; c++) {
+        cells[c] = __hiloint2double((int)(unsigned)words[2 * c + 1], (int)(unsigned)words[2 * c]);
+    }
+}
+
+/* Words of 32 bits, each with its tag in the upper half. */
+template <typename T> struct mail {
+    static constexpr int words = ACROSS * (int)sizeof(T) / 4;
+    unsigned long long word[words];
+};
+
+template <typename T> INLINE mail<T> mail_of(const T (&cells)[ACROSS], unsigned tag) {
+    mail<T> out;
+#pragma unroll
+    for (int w = 0; w < mail<T>::words; w++) {
+        out.word[w] = (unsigned long long)tag << 32 | word_get(cells, w);
+    }
+    return out;
+}
+
+/* Pairs of words lie `step` apart, so that neighbouring threads' are side by side. */
+template <typename T>
+INLINE void mail_send(unsigned long long *to, int64_t step, const mail<T> &mail) {
+#pragma unroll
+    for (int w = 0; w < mail.words; w += 2, to += step) {
+#ifdef __CUDA_ARCH__
+        asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(to),
+                     "l"(mail.word[w]), "l"(mail.word[w + 1])
+                     : "memory");
+#else
+        *(volatile unsigned long long *)to = mail.word[w];
+        *(volatile unsigned long long *)(to + 1) = mail.word[w + 1];
+#endif
+    }
+}
+
+/* Reads again what has not come. */
+template <typename T>
+INLINE void mail_receive(const unsigned long long *from, int64_t step, bool wanted, mail<T> &in) {
+#pragma unroll
+    for (int w = 0; w < in.words; w += 2, from += step) {
+#ifdef __CUDA_ARCH__
+        asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0;\n"
+                     "@p ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2]; }"
+                     : "+l"(in.word[w]), "+l"(in.word[w + 1])
+                     : "l"(from), "r"((int)wanted)
+                     : "memory");
+#else
+        in.word[w] = wanted ? load_acquire(from) : in.word[w];
+        in.word[w + 1] = wanted ? load_acquire(from + 1) : in.word[w + 1];
+#endif
+    }
+}
+
+template <typename T> INLINE bool mail_missing(const mail<T> &in, unsigned tag) {
+    unsigned wrong = 0;
+#pragma unroll
+    for (int w = 0; w < in.words; w++) {
+        wrong |= (unsigned)(in.word[w] >> 32) ^ tag;
+    }
+    return wrong != 0;
+}
+
+/* The thread's first cell in the first picture. */
+template <typename T>
+static __device__ unsigned long long *mail_place(const jacobi_grid &grid, const place &at) {
+    int64_t line = at.plane * grid.height + at.row;
+    return grid.mail + line * grid.pitch * (int)(sizeof(T) / 4) + at.column / ACROSS * 2;
+}
+
+/* Gives the tile's own part to whom it concerns and takes the frame from others. */
+template <typename T, int ROWS>
+INLINE void frame_exchange(const jacobi_grid &grid, const place &at, unsigned long long *mails,
+                           unsigned pass, T (&x)[ROWS][ACROSS]) {
+    constexpr int together = ROWS * (int)sizeof(T) > 16 ? 16 / (int)sizeof(T) : ROWS;
+    int64_t line = grid.pitch * (int)(sizeof(T) / 4), step = grid.pitch / 2;
+    int64_t planes = grid.tiles / grid.tiles_x / grid.tiles_y;
+    mails += pass & 1 ? planes * grid.height * line : 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+        if (row_bits(at.own, r)) {
+            mail_send<T>(mails + r * line, step, mail_of<T>(x[r], pass));
+        }
+    }
+    unsigned wanted = at.inside & ~at.own;
+#pragma unroll
+    for (int first = 0; first < ROWS; first += together) {
+        mail<T> in[together];
+        bool missing[together], any;
+#pragma unroll
+        for (int r = 0; r < together && first + r < ROWS; r++) {
+            in[r] = mail_of<T>(x[first + r], pass);
+            missing[r] = row_bits(wanted, first + r) != 0;
+        }
+        do {
+            any = false;
+#pragma unroll
+            for (int r = 0; r < together && first + r < ROWS; r++) {
+                mail_receive<T>(mails + (first + r) * line, step, missing[r], in[r]);
+            }
+#pragma unroll
+            for (int r = 0; r < together && first + r < ROWS; r++) {
+                missing[r] = mail_missing<T>(in[r], pass);
+                any |= missing[r];
+            }
+        } while (any);
+#pragma unroll
+        for (int r = 0; r < together && first + r < ROWS; r++) {
+            cells_of(in[r].word, x[first + r]);
+        }
+    }
+}
+
+/* What both ways do around the sweeps of a pass. */
+struct pass {
+    int length;
+    unsigned index;
+    bool measure, look;
+    uint32_t stop;
+};
+
+INLINE bool first_thread() {
+    return threadIdx.x == 0 && threadIdx.y == 0;
+}
+
+static __device__ pass pass_begin(const jacobi_grid &grid, const progress &run) {
+    pass pass = {0, run.passes, false, run.passes % grid.poll == grid.poll - 1, 0};
+    pass.length = pass_length(grid, run, pass.measure);
+    if (first_thread() && blockIdx.x == 0 && pass.look) {
+        pass.stop = *grid.stop;
+        *grid.progress = (uint32_t)((double)run.done / (double)grid.iterations * 65536.0);
+    }
+    if (first_thread() && blockIdx.x == 0 && pass.measure) {
+        /* Last read two checks ago, next used after the coming barrier. */
+        grid.shared->residual[(run.checks + 1) % 3] = 0;
+    }
+    return pass;
+}
+
+/* True where the run ends here. */
+static __device__ bool pass_end(const jacobi_grid &grid, const pass &pass, bool together,
+                                double worst, unsigned long long *goal, progress &run) {
+    if (pass.measure) {
+        residual_raise(worst, &grid.shared->residual[run.checks % 3]);
+    }
+    run.done += pass.length;
+    run.passes++;
+    bool end = run.done >= grid.iterations;
+    if (together || pass.look || pass.measure) {
+        end = meet(grid.shared, goal, pass.stop != 0) || end;
+    }
+    return (pass.measure && residual_check(grid, run)) || end;
+}
+
+static __device__ void report_begin(const jacobi_grid &grid, unsigned long long *goal) {
+    if (first_thread()) {
+        *goal = 0;
+    }
+    if (first_thread() && blockIdx.x == 0 && grid.report) {
         grid.report->residual = __longlong_as_double(0x7ff8000000000000ll);
     }
-    while (run.done < grid.iterations && !run.stop && !met) {
-        bool measure;
-        int length = pass_length(grid, run, measure);
-        uint32_t stop = 0;
-        if (first && blockIdx.x == 0 && run.passes % grid.poll == 0) {
-            stop = *grid.stop;
-        }
-        if (first && blockIdx.x == 0 && measure) {
-            /* Last read two checks ago, next used after the coming barrier. */
-            grid.shared->residual[(run.checks + 1) % 3] = 0;
-        }
-        T *target = (T *)grid.targets[run.passes & 1];
-        double worst = 0;
-        for (uint32_t tile = blockIdx.x; tile < grid.tiles; tile += gridDim.x) {
-            place at = place_find(grid, tile, blockDim.y * ROWS);
-            cells_load(grid, at, source, x);
-            if (run.passes == 0 || grid.tiles > gridDim.x) {
-                cells_load(grid, at, (const T *)grid.b, b);
-            }
-            if (at.edge) {
-                sweeps<T, ROWS, true>(grid, shared, at, x, b, length, measure, turn, worst);
-            } else {
-                sweeps<T, ROWS, false>(grid, shared, at, x, b, length, measure, turn, worst);
-            }
-            cells_store(grid, at, target, x);
-        }
-        if (measure) {
-            residual_raise(worst, &grid.shared->residual[run.checks % 3]);
-        }
-        run.done += length;
-        run.passes++;
-        run.stop = meet(grid.shared, &goal, stop != 0);
-        source = target;
-        if (measure) {
-            met = residual_check(grid, run);
-        }
-    }
-    if (source != (const T *)grid.x) {
-        copy(grid, source, (T *)grid.x);
-    }
-    if (first && blockIdx.x == 0 && grid.report) {
+}
+
+static __device__ void report_end(const jacobi_grid &grid, const progress &run) {
+    if (first_thread() && blockIdx.x == 0 && grid.report) {
         grid.report->sweeps = run.done;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1)
-    jacobi_fp32_4(const __grid_constant__ jacobi_grid grid) {
-    jacobi<float, 4>(grid);
+template <typename T, int ROWS> static __device__ void resident(const jacobi_grid &grid) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ unsigned long long goal;
+    borders<T> shared = {(uint4 *)memory, 0};
+    T x[ROWS][ACROSS], b[ROWS][ACROSS];
+    progress run = {0, 0, 0};
+    place at = place_find<ROWS>(grid, blockIdx.x);
+    cells_load(grid, at, (const T *)grid.start, x);
+    cells_load(grid, at, (const T *)grid.b, b);
+    unsigned long long *mails = mail_place<T>(grid, at);
+    tile_kind kind = tile_begin(grid, at, b);
+    report_begin(grid, &goal);
+    for (bool end = grid.iterations == 0; !end;) {
+        double worst = 0;
+        pass pass = pass_begin(grid, run);
+        tile_sweep(grid, shared, at, kind, x, b, pass.length, pass.measure, worst);
+        end = pass_end(grid, pass, false, worst, &goal, run);
+        if (!end) {
+            frame_exchange(grid, at, mails, run.passes, x);
+        }
+    }
+    cells_store(grid, at, (T *)grid.x, x);
+    report_end(grid, run);
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1)
-    jacobi_fp32_8(const __grid_constant__ jacobi_grid grid) {
-    jacobi<float, 8>(grid);
+/* One pass over the block's tiles. */
+template <typename T, int ROWS>
+INLINE void tiles_sweep(const jacobi_grid &grid, passing::borders<T> *shared, unsigned &turn,
+                        const T *source, T *target, const pass &pass, T (&x)[ROWS][ACROSS],
+                        T (&b)[ROWS][ACROSS], double &worst) {
+    for (uint32_t tile = blockIdx.x; tile < grid.tiles; tile += gridDim.x) {
+        passing::place at = passing::place_find(grid, tile, blockDim.y * ROWS);
+        passing::cells_load(grid, at, source, x);
+        if (pass.index == 0 || grid.tiles > gridDim.x) {
+            passing::cells_load(grid, at, (const T *)grid.b, b);
+        }
+        if (at.edge) {
+            passing::sweeps<T, ROWS, true>(grid, shared, at, x, b, pass.length, pass.measure, turn,
+                                           worst);
+        } else {
+            passing::sweeps<T, ROWS, false>(grid, shared, at, x, b, pass.length, pass.measure, turn,
+                                            worst);
+        }
+        passing::cells_store(grid, at, target, x);
+    }
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1)
-    jacobi_fp64_2(const __grid_constant__ jacobi_grid grid) {
-    jacobi<double, 2>(grid);
+template <typename T, int ROWS> static __device__ void streamed(const jacobi_grid &grid) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ unsigned long long goal;
+    passing::borders<T> *shared = (passing::borders<T> *)memory;
+    T x[ROWS][ACROSS], b[ROWS][ACROSS];
+    unsigned turn = 0;
+    const T *source = (const T *)grid.start;
+    progress run = {0, 0, 0};
+    report_begin(grid, &goal);
+    for (bool end = grid.iterations == 0; !end;) {
+        double worst = 0;
+        pass pass = pass_begin(grid, run);
+        T *target = (T *)grid.targets[run.passes & 1];
+        tiles_sweep(grid, shared, turn, source, target, pass, x, b, worst);
+        end = pass_end(grid, pass, true, worst, &goal, run);
+        source = target;
+    }
+    if (source != (const T *)grid.x) {
+        copy(grid, source, (T *)grid.x);
+    }
+    report_end(grid, run);
 }
 
-extern "C" __global__ void __launch_bounds__(512, 1)
-    jacobi_fp64_4(const __grid_constant__ jacobi_grid grid) {
-    jacobi<double, 4>(grid);
-}
+#define KERNEL(name, way, type, rows, threads)                                                     \
+    extern "C" __global__ void __launch_bounds__(threads, 1)                                       \
+        name(const __grid_constant__ jacobi_grid grid) {                                           \
+        way<type, rows>(grid);                                                                     \
+    }
+
+KERNEL(jacobi_fp32_4, resident, float, 4, 256)
+KERNEL(jacobi_fp32_6, resident, float, 6, 256)
+KERNEL(jacobi_fp32_8, resident, float, 8, 256)
+KERNEL(jacobi_fp32_streamed, streamed, float, 8, 512)
+KERNEL(jacobi_fp64_2, resident, double, 2, 256)
+KERNEL(jacobi_fp64_4, resident, double, 4, 256)
+KERNEL(jacobi_fp64_streamed, streamed, double, 4, 512)

@@ -125,6 +125,9 @@ static enum kiln_status range_run(struct work *work, const struct lombscargle_gr
     if (status != KILN_OK) {
         return status;
     }
+    double part = (double)(grid->first + grid->count) / (double)grid->nf;
+    double done = ((double)group->first + (double)group->count * part) / (double)work->plan.series;
+    grid->done = (uint32_t)(done * CONTROL_FULL);
     int finish = grid->nterms > 1 ? SOLVE : FINISH;
     uint64_t threads = 32 * (uint64_t)functions[finish].warps;
     return run(work, finish, divide_up((uint64_t)grid->count, threads), group->count);
@@ -213,6 +216,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .fp32 = args->fp32,
         .nf = args->nf,
         .stop = plan->poll ? stream_stop_flag(stream) : NULL,
+        .progress = stream_progress_word(stream),
     };
     /* The next launch of this stream may have the same memory: it comes after this one. */
     struct pool_mark mark = pool_mark(&stream->scratch);

@@ -60,10 +60,11 @@ static __device__ __forceinline__ lombscargle_model model_of(const lombscargle_g
     return model;
 }
 
-/* The kernels of the next range shall end at once when the job is cancelled. */
-static __device__ __forceinline__ void stop_pass(const lombscargle_grid &grid) {
+/* Tells how far the job is; if it is cancelled, the kernels of the next range shall end at once. */
+static __device__ __forceinline__ void control_pass(const lombscargle_grid &grid) {
     if (grid.stop && blockIdx.x == 0 && blockIdx.y == 0 && threadIdx.x == 0 && threadIdx.y == 0) {
         *grid.stopped = *grid.stop;
+        *grid.progress = grid.done;
     }
 }
 
@@ -82,7 +83,7 @@ sum_of(const lombscargle_grid &grid, const lombscargle_curve &curve, int64_t k, 
 extern "C" __global__ void __launch_bounds__(THREADS)
     lombscargle_finish(const __grid_constant__ lombscargle_grid grid) {
     int64_t k = (int64_t)blockIdx.x * THREADS + threadIdx.y * 32 + threadIdx.x;
-    stop_pass(grid);
+    control_pass(grid);
     if (k >= grid.count) {
         return;
     }
@@ -102,7 +103,7 @@ extern "C" __global__ void __launch_bounds__(SOLVE_THREADS)
     lombscargle_solve(const __grid_constant__ lombscargle_grid grid) {
     __shared__ double work[LOMBSCARGLE_WORK(LOMBSCARGLE_TERMS_MAX)][SOLVE_THREADS];
     int64_t k = (int64_t)blockIdx.x * SOLVE_THREADS + threadIdx.x;
-    stop_pass(grid);
+    control_pass(grid);
     if (k >= grid.count) {
         return;
     }

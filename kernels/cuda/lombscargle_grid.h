@@ -69,6 +69,8 @@ struct lombscargle_grid {
 
     const volatile uint32_t *stop; /* host memory; NULL: not looked at */
     uint32_t *stopped;             /* device memory: what stop was */
+    volatile uint32_t *progress;   /* host memory; looked at where stop is */
+    uint32_t done;                 /* progress after this launch */
 };
 
 /** A peak on its way; index -1: none. */

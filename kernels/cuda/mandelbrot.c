@@ -6,11 +6,11 @@
 #include "kernels/cuda/stream.h"
 
 #include <math.h>
+#include <stdio.h>
 
-#define WARPS          8
-#define SPAN_MIN       32
-#define SPAN_MAX       1024
-#define SPANS_PER_WARP 8 /* at least, where the picture is large: evens the warps' work out */
+#define WARPS      8
+#define BLOCKS     3 /* a multiprocessor: as many as fill it; more orbits at once end later */
+#define GROUPS_MAX ((uint64_t)1 << 31)
 
 enum { MANDELBROT_FP32, MANDELBROT_FP64 };
 
@@ -21,48 +21,54 @@ static const struct function_row functions[] = {
     [MANDELBROT_FP64] = {.name = "mandelbrot_fp64", .warps = WARPS},
 };
 
-/* The longest span that still gives every warp its share. */
-static uint32_t span_choose(uint64_t width, uint64_t samples, uint64_t warps) {
-    uint32_t span = SPAN_MIN;
-    while (span < SPAN_MAX && span < width && samples / (2 * span) >= warps * SPANS_PER_WARP) {
-        span *= 2;
-    }
-    return span;
+/* Blocks that the device works on at once. */
+static uint64_t blocks_choose(const struct stream *stream, int function) {
+    uint64_t resident = stream_resident(stream, KERNEL_MANDELBROT, function, WARPS);
+    uint64_t enough = (uint64_t)stream->device->multiprocessors * BLOCKS;
+    return resident < enough ? resident : enough;
 }
 
 static enum kiln_status launch(struct stream *stream, const void *pointer) {
     const struct mandelbrot_args *args = pointer;
     int function = args->fp64 ? MANDELBROT_FP64 : MANDELBROT_FP32;
-    uint64_t resident = stream_resident(stream, KERNEL_MANDELBROT, function, WARPS);
-    uint64_t width = (uint64_t)args->width, height = (uint64_t)args->height;
+    uint64_t samples = (uint64_t)args->width * (uint64_t)args->height;
+    uint64_t groups = (samples + 31) / 32, blocks = blocks_choose(stream, function);
+    if (groups > GROUPS_MAX) {
+        snprintf(stream->error, sizeof stream->error, "more than %llu samples",
+                 (unsigned long long)GROUPS_MAX * 32);
+        return KILN_UNSUPPORTED;
+    }
     struct mandelbrot_grid grid = {
+        .samples = samples,
         .width = args->width,
+        .groups = (uint32_t)groups,
+        .inverse_width = 1.0 / args->width,
         .x0 = args->x0,
         .y0 = args->y0,
         .dx = args->dx,
         .dy = args->dy,
         .radius2 = args->escape_radius * args->escape_radius,
-        .inverse_log = (float)(1.0 / log(args->escape_radius)),
+        .inverse_log2 = (float)(0.5 / log2(args->escape_radius)),
         .max_iter = (uint32_t)args->max_iter,
         .continuous = args->continuous,
-        .span = span_choose(width, width * height, resident * WARPS),
+        .counters = stream->kept->counters[stream->turn],
+        .next = stream->kept->counters[!stream->turn],
         .stop = stream_stop_flag(stream),
         .count = args->count,
         .smooth = args->smooth,
     };
-    grid.spans_per_row = (width + grid.span - 1) / grid.span;
-    grid.spans = grid.spans_per_row * height;
-    grid.counter = stream_zeroed(stream, sizeof *grid.counter);
-    if (!grid.counter) {
-        return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
-    }
-    uint64_t wanted = (grid.spans + WARPS - 1) / WARPS;
+    uint64_t wanted = (groups + WARPS - 1) / WARPS;
     struct shape shape = {
-        .grid_x = (unsigned)(wanted < resident ? wanted : resident),
+        .grid_x = (unsigned)(wanted < blocks ? wanted : blocks),
         .grid_y = 1,
         .warps = WARPS,
     };
-    return stream_launch(stream, KERNEL_MANDELBROT, function, &shape, &grid, "mandelbrot");
+    enum kiln_status status =
+        stream_launch(stream, KERNEL_MANDELBROT, function, &shape, &grid, "mandelbrot");
+    if (status == KILN_OK) {
+        stream->turn = !stream->turn;
+    }
+    return status;
 }
 
 const struct kernel_row mandelbrot_row = {

@@ -1,25 +1,32 @@
 /*
  * mandelbrot_grid.h: what the launcher of `mandelbrot` tells its kernel.
  *
- * The picture is cut into spans: up to `span` neighbouring samples of one row. Warps take spans
- * from a common counter and their lanes take samples from the warp's span.
+ * The picture, row after row, is cut into groups of 32 samples. A warp begins with the group of its
+ * own number; the others are dealt one by one, since neighbours cost alike, and through several
+ * counters, since thousands of warps at one would wait for each other: counter k hands out every
+ * COUNTERS-th group, and who finds its counter used up goes to one that has groups left.
  */
 #ifndef KILN_CUDA_MANDELBROT_GRID_H
 #define KILN_CUDA_MANDELBROT_GRID_H
 
 #include <stdint.h>
 
+#define MANDELBROT_COUNTERS 32 /* one a lane */
+#define MANDELBROT_SPREAD   32 /* words from one to the next: each in its own line */
+#define MANDELBROT_WORDS    (MANDELBROT_COUNTERS * MANDELBROT_SPREAD)
+
 struct mandelbrot_grid {
-    int64_t width;
+    uint64_t samples;
+    int32_t width;
+    uint32_t groups;
+    double inverse_width;
     double x0, y0, dx, dy;
-    double radius2;    /* escape_radius² */
-    float inverse_log; /* 1 / ln escape_radius */
+    double radius2;     /* escape_radius² */
+    float inverse_log2; /* 1 / log2(escape_radius²) */
     uint32_t max_iter;
     int32_t continuous;
-    uint32_t span;  /* samples, a multiple of 32 */
-    uint64_t spans; /* of the whole picture */
-    uint64_t spans_per_row;
-    unsigned long long *counter; /* spans taken beyond each warp's first; starts at 0 */
+    uint32_t *counters; /* groups dealt so far; 0 at the start */
+    uint32_t *next;     /* those of the next launch, which this one sets to 0 */
     const volatile uint32_t *stop;
     int32_t *count;
     float *smooth;

@@ -3,7 +3,7 @@
  *
  * The lock is held while a table is made, so that two streams never make the same; that is once for
  * a length, and the device itself works later. What cannot be kept is made in the stream's scratch,
- * as a line, for this launch alone.
+ * matrices as lines, for this launch alone.
  */
 #include "kernels/cuda/sines.h"
 #include "kernels/cuda/stream.h"
@@ -41,8 +41,32 @@ static size_t round_up(size_t size) {
     return (size + GRAIN - 1) / GRAIN * GRAIN;
 }
 
+enum form { FORM_MATRIX, FORM_LINE, FORM_CHIRP };
+
+static double *part_lay(uint8_t *base, size_t *size, size_t doubles) {
+    double *part = base ? (double *)(void *)(base + *size) : NULL;
+    *size += round_up(doubles * sizeof(double));
+    return part;
+}
+
+static size_t chirp_lay(struct sine_table *table, int64_t length, uint8_t *base) {
+    struct chirp_table *chirp = &table->chirp;
+    size_t size = 0;
+    *table = (struct sine_table){.length = length};
+    chirp_table_init(chirp, length);
+    chirp->twiddle = part_lay(base, &size, (size_t)chirp->plan.size);
+    chirp->lead = part_lay(base, &size, 2 * CHIRP_LEAD((size_t)chirp->plan.size));
+    chirp->filter = part_lay(base, &size, 4 * (size_t)chirp->plan.size);
+    table->waves = part_lay(base, &size, (size_t)length);
+    return size;
+}
+
 /* Describes a table at `base` and returns its size. Lengths are below 2^31. */
-static size_t table_lay(struct sine_table *table, int64_t length, bool matrix, uint8_t *base) {
+static size_t table_lay(struct sine_table *table, int64_t length, enum form form, uint8_t *base) {
+    if (form == FORM_CHIRP) {
+        return chirp_lay(table, length, base);
+    }
+    bool matrix = form == FORM_MATRIX;
     size_t n = (size_t)length, half = (n + 1) / 2, stride = (half + 1) / 2 * 2;
     size_t sines = round_up((matrix ? 2 * half * stride : 2 * (n + 1)) * sizeof(double));
     double *first = (double *)(void *)base;
@@ -66,13 +90,22 @@ static enum kiln_status table_make(struct stream *stream, struct sine_table *tab
     uint64_t most = (uint64_t)stream->device->multiprocessors * BLOCKS;
     struct shape shape = {
         .grid_x = (unsigned)(blocks < most ? blocks : most), .grid_y = 1, .warps = WARPS};
-    return stream_launch(stream, KERNEL_SPECTRAL, SPECTRAL_SINES, &shape, table, "sines");
+    enum kiln_status status =
+        stream_launch(stream, KERNEL_SPECTRAL, SPECTRAL_SINES, &shape, table, "sines");
+    if (status == KILN_OK && table->chirp.filter) {
+        shape = (struct shape){
+            .grid_x = 2, .grid_y = 1, .warps = (unsigned)table->chirp.plan.warps / 2};
+        status = stream_launch(stream, KERNEL_SPECTRAL, SPECTRAL_FILTER, &shape, table, "filter");
+    }
+    return status;
 }
 
-static struct sines_entry *entry_find(struct sines *sines, int64_t length) {
+static struct sines_entry *entry_find(struct sines *sines, int64_t length, bool chirp) {
     for (int i = 0; i < SINES_MAX; i++) {
-        if (sines->entries[i].memory && sines->entries[i].table.length == length) {
-            return &sines->entries[i];
+        struct sines_entry *entry = &sines->entries[i];
+        if (entry->memory && entry->table.length == length &&
+            (entry->table.chirp.filter != NULL) == chirp) {
+            return entry;
         }
     }
     return NULL;
@@ -122,15 +155,15 @@ static bool entry_allocate(struct device *device, struct sines_entry *entry, siz
 }
 
 /* Makes a table that is kept; NULL where there is no room, or with the stream's fault set. */
-static struct sines_entry *entry_make(struct stream *stream, int64_t length, bool matrix) {
+static struct sines_entry *entry_make(struct stream *stream, int64_t length, enum form form) {
     struct device *device = stream->device;
     struct sine_table table;
-    size_t bytes = table_lay(&table, length, matrix, NULL);
+    size_t bytes = table_lay(&table, length, form, NULL);
     struct sines_entry *entry = place(device, bytes);
     if (!entry || !entry_allocate(device, entry, bytes)) {
         return NULL;
     }
-    table_lay(&entry->table, length, matrix, (uint8_t *)(uintptr_t)entry->memory);
+    table_lay(&entry->table, length, form, (uint8_t *)(uintptr_t)entry->memory);
     if (table_make(stream, &entry->table) != KILN_OK ||
         stream_check(stream, driver.cuEventRecord(entry->ready, stream->handle), "event") !=
             KILN_OK) {
@@ -166,15 +199,16 @@ static enum kiln_status entry_await(struct stream *stream, struct sines_entry *e
     return stream_check(stream, driver.cuStreamWaitEvent(stream->handle, entry->ready, 0), "event");
 }
 
-static enum kiln_status kept_take(struct stream *stream, int64_t length, struct sine_table *table) {
+static enum kiln_status kept_take(struct stream *stream, int64_t length, enum form form,
+                                  struct sine_table *table) {
     struct sines *sines = &stream->device->sines;
-    struct sines_entry *entry = entry_find(sines, length);
+    struct sines_entry *entry = entry_find(sines, length, form == FORM_CHIRP);
     bool room = !stream->sines[SINES_HELD - 1];
     if (!entry && room) {
-        entry = entry_make(stream, length, true);
+        entry = entry_make(stream, length, form);
     }
-    if (!entry && room && stream->fault == KILN_OK) {
-        entry = entry_make(stream, length, false);
+    if (!entry && room && form == FORM_MATRIX && stream->fault == KILN_OK) {
+        entry = entry_make(stream, length, FORM_LINE);
     }
     if (!entry || !entry_hold(stream, entry)) {
         return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
@@ -184,23 +218,33 @@ static enum kiln_status kept_take(struct stream *stream, int64_t length, struct 
     return entry_await(stream, entry);
 }
 
-/* A line of its own for this launch. */
-static enum kiln_status loose_take(struct stream *stream, int64_t length,
+/* A table of its own for this launch. */
+static enum kiln_status loose_take(struct stream *stream, int64_t length, enum form form,
                                    struct sine_table *table) {
-    uint8_t *base = stream_reserve(stream, table_lay(table, length, false, NULL));
+    uint8_t *base = stream_reserve(stream, table_lay(table, length, form, NULL));
     if (!base) {
         return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
     }
-    table_lay(table, length, false, base);
+    table_lay(table, length, form, base);
     return table_make(stream, table);
 }
 
-enum kiln_status sines_take(struct stream *stream, int64_t length, struct sine_table *table) {
+static enum kiln_status take(struct stream *stream, int64_t length, enum form form,
+                             struct sine_table *table) {
     struct sines *sines = &stream->device->sines;
     pthread_mutex_lock(&sines->lock);
-    enum kiln_status status = kept_take(stream, length, table);
+    enum kiln_status status = kept_take(stream, length, form, table);
     pthread_mutex_unlock(&sines->lock);
-    return status == KILN_NO_MEMORY ? loose_take(stream, length, table) : status;
+    form = form == FORM_MATRIX ? FORM_LINE : form;
+    return status == KILN_NO_MEMORY ? loose_take(stream, length, form, table) : status;
+}
+
+enum kiln_status sines_take(struct stream *stream, int64_t length, struct sine_table *table) {
+    return take(stream, length, FORM_MATRIX, table);
+}
+
+enum kiln_status sines_take_chirp(struct stream *stream, int64_t length, struct sine_table *table) {
+    return take(stream, length, FORM_CHIRP, table);
 }
 
 void sines_give(struct stream *stream) {

@@ -4,7 +4,7 @@
  * A table is made on the device when a length is seen first, on the stream that asked; other
  * streams wait for it in stream order. All tables together stay within a budget; then those unused
  * longest give way. Where a matrix is too large for it, the table is a line that the kernels gather
- * from.
+ * from. Chirps (chirp.h) are kept beside them, as tables of their own.
  *
  * Threads: any; a stream by its own. Ownership: a table that a stream took stays until the stream's
  * begin or finish has waited for the device.
@@ -50,6 +50,8 @@ void sines_init(struct device *device);
 void sines_finish(struct device *device);
 /** The table of a length, ready in stream order. Errors as of stream functions. */
 enum kiln_status sines_take(struct stream *stream, int64_t length, struct sine_table *table);
+/** Likewise the chirps of a length that has a plan. */
+enum kiln_status sines_take_chirp(struct stream *stream, int64_t length, struct sine_table *table);
 /** Lets go of all tables that the stream took; the device has done its work. */
 void sines_give(struct stream *stream);
 

@@ -1,11 +1,12 @@
 /*
- * spectral.c: launcher of `spectral` (kernels/spectral.h): a fold and four passes. Thread: the
- * stream's.
+ * spectral.c: launcher of `spectral` (kernels/spectral.h). Thread: the stream's.
  *
- * Passes go across, down, modes, across, down; each turns the plane, so two folded arrays, one of
- * rows and one of columns, take turns.
+ * Small arrays are folded and take four passes of matrix products; large ones take three of chirp
+ * convolutions (chirps.c). Passes of products go across, down, modes, across, down; each turns the
+ * plane, so two folded arrays, one of rows and one of columns, take turns.
  */
 #include "kernels/spectral.h"
+#include "kernels/cuda/chirps.h"
 #include "kernels/cuda/sines.h"
 #include "kernels/cuda/stream.h"
 
@@ -23,6 +24,12 @@ static const struct function_row functions[SPECTRAL_FUNCTIONS] = {
     [SPECTRAL_PASS_64] = {.name = "spectral_pass_64", .warps = 4, .shared_per_warp = 16384},
     [SPECTRAL_PASS_128] = {.name = "spectral_pass_128", .warps = 8, .shared_per_warp = 12288},
     [SPECTRAL_PASS_LONG] = {.name = "spectral_pass_long", .warps = 4, .shared_per_warp = 16384},
+    [SPECTRAL_FILTER] = {.name = "spectral_filter",
+                         .warps = CHIRP_WARPS / 2,
+                         .shared_per_warp = 2 * CHIRP_SHARED},
+    [SPECTRAL_LINES] = {.name = "spectral_lines_run",
+                        .warps = CHIRP_WARPS,
+                        .shared_per_warp = CHIRP_SHARED},
 };
 
 /* Results of a tile's side, and how much of the tensor cores' rate it reaches, about. */
@@ -41,6 +48,7 @@ struct solve {
     const struct spectral_args *args;
     struct sine_table across, down;
     double *rows, *columns; /* folded: [plane][2][height][…], [plane][2][width][…] */
+    uint32_t *halt;
 };
 
 static uint64_t divide_up(uint64_t a, uint64_t b) {
@@ -129,12 +137,16 @@ static struct spectral_pass pass_of(const struct solve *solve, bool down,
         .to = result == SPECTRAL_ELEMENTS ? solve->args->x
               : down                      ? solve->rows
                                           : solve->columns,
-        .waves = other->waves,
-        .scale = 4 / sides,
-        .iterations = solve->args->iterations,
-        .start_zero = solve->args->start_zero,
+        .modes = {.along = along->waves,
+                  .other = other->waves,
+                  .length = along->length,
+                  .rows = other->length,
+                  .scale = 4 / sides,
+                  .iterations = solve->args->iterations,
+                  .start_zero = solve->args->start_zero},
         .fp64 = solve->args->fp64,
         .result = (int32_t)result,
+        .halt = solve->halt,
     };
 }
 
@@ -165,16 +177,17 @@ static enum kiln_status solve_prepare(struct stream *stream, struct solve *solve
     }
     solve->rows = stream_reserve(stream, rows);
     solve->columns = solve->rows ? stream_reserve(stream, columns) : NULL;
-    if (!solve->columns) {
+    solve->halt = stream_zeroed(stream, sizeof *solve->halt);
+    if (!solve->columns || !solve->halt) {
         return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
     }
     return KILN_OK;
 }
 
-static enum kiln_status launch(struct stream *stream, const void *pointer) {
+static enum kiln_status products_run(struct stream *stream, const struct spectral_args *args) {
     static const enum spectral_result results[] = {SPECTRAL_FOLDED, SPECTRAL_MODES, SPECTRAL_FOLDED,
                                                    SPECTRAL_ELEMENTS};
-    struct solve solve = {.args = pointer};
+    struct solve solve = {.args = args};
     enum kiln_status status = solve_prepare(stream, &solve);
     if (status == KILN_OK) {
         status = fold_launch(stream, &solve);
@@ -184,6 +197,10 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         status = pass_launch(stream, &pass, (uint64_t)solve.args->planes);
     }
     return status;
+}
+
+static enum kiln_status launch(struct stream *stream, const void *args) {
+    return (chirps_better(stream, args) ? chirps_run : products_run)(stream, args);
 }
 
 const struct kernel_row spectral_row = {

@@ -1,20 +1,23 @@
 /*
  * spectral.cu: the closed form of the Jacobi iteration by sine transforms (kernels/spectral.h).
  *
- * Transforms are products on the double-precision tensor cores (spectral_grid.h tells which). A
- * block computes results of one parity for a tile of rows that is made of two parts, the second the
- * mirror of the first, so that the fold of the transposed result needs nothing of another block.
- * Both operands come by asynchronous copies, several steps of STEP ahead, into rows of 128 bytes
- * whose halves are exchanged in odd rows: then the fragments are read without bank conflicts. The
- * results go through shared memory, for whole lines of stores and to keep the epilogue small.
+ * Large arrays go through chirp convolutions (lines.h). Transforms of the others are products on
+ * the double-precision tensor cores (spectral_grid.h tells which). A block computes results of one
+ * parity for a tile of rows that is made of two parts, the second the mirror of the first, so that
+ * the fold of the transposed result needs nothing of another block. Both operands come by
+ * asynchronous copies, several steps of STEP ahead, into rows of 128 bytes whose halves are
+ * exchanged in odd rows: then the fragments are read without bank conflicts. The results go through
+ * shared memory, for whole lines of stores and to keep the epilogue small.
  */
 #include "kernels/cuda/dmma.h"
+#include "kernels/cuda/lines.h"
+#include "kernels/cuda/modes.h"
 #include "kernels/cuda/spectral_grid.h"
 
-#define STEP          16   /* inner elements of a step: eight chunks of 16 bytes */
-#define POLL_STEPS    1024 /* of long rows, between looks at the stop word */
-#define PAD           8    /* staged rows start 64 bytes apart in the banks */
-#define UNDERFLOW_LOG -745.0
+#define STEP        16   /* inner elements of a step: eight chunks of 16 bytes */
+#define POLL_BLOCKS 64   /* of which one looks at the stop word */
+#define POLL_STEPS  1024 /* of long rows, between looks at the stop word */
+#define PAD         8    /* staged rows start 64 bytes apart in the banks */
 
 /* sin(π index / period) for 0 ≤ index < 2 period, reduced in integers. */
 static __device__ double sine(uint64_t index, uint64_t period) {
@@ -47,6 +50,9 @@ extern "C" __global__ void __launch_bounds__(256)
         double root = sine(i + 1, 2 * period);
         table.waves[i] = root * root;
     }
+    if (table.chirp.plan.size) {
+        chirp_lead_make(table.chirp, (uint64_t)table.length, first, step);
+    }
 }
 
 template <typename T> static __device__ void fold(const spectral_fold &grid) {
@@ -76,32 +82,6 @@ extern "C" __global__ void __launch_bounds__(256)
 extern "C" __global__ void __launch_bounds__(256)
     spectral_fold_fp64(const __grid_constant__ spectral_fold grid) {
     fold<double>(grid);
-}
-
-/* L^n of a mode, from q = 1 - L and its complement 2 - q = 1 + L, each accurate by itself. */
-static __device__ double power(double q, double complement, int64_t n) {
-    /* Where L is almost 0 both may be rounded to more than 1. */
-    double exponent = (double)n * log1p(-fmin(fmin(q, complement), 1.0));
-    if (exponent < UNDERFLOW_LOG) {
-        return 0;
-    }
-    return q > 1 && n % 2 ? -exp(exponent) : exp(exponent);
-}
-
-/* What mode (k,l) of B is multiplied by. Modes that have died out need no logarithm. */
-static __device__ double factor(const spectral_pass &grid, int64_t k, int64_t l) {
-    int64_t n = grid.iterations;
-    double q = grid.sines.waves[k] + grid.waves[l];
-    double complement = grid.sines.waves[grid.sines.length - 1 - k] + grid.waves[grid.rows - 1 - l];
-    if (n == 0) {
-        return grid.start_zero ? 0 : grid.scale;
-    }
-    if (n == SPECTRAL_INFINITE || (double)n * fmin(q, complement) > -UNDERFLOW_LOG) {
-        return grid.scale * (-0.25 / q);
-    }
-    double left = power(q, complement, n);
-    double gone = q < 1 ? -expm1((double)n * log1p(-q)) : 1 - left;
-    return grid.scale * (-0.25 * gone / q + (grid.start_zero ? 0 : left));
 }
 
 /* What a block works on. */
@@ -247,14 +227,6 @@ template <int SLABS, int BANDS> struct product {
     }
 };
 
-static __device__ void element_store(const spectral_pass &grid, int64_t index, double value) {
-    if (grid.fp64) {
-        ((double *)grid.to)[index] = value;
-    } else {
-        ((float *)grid.to)[index] = (float)value;
-    }
-}
-
 /* Stores result k of rows m and its mirror, which is itself in the middle. */
 static __device__ void pair_store(const spectral_pass &grid, int64_t plane, int64_t k, int64_t m,
                                   double left, double right) {
@@ -263,8 +235,8 @@ static __device__ void pair_store(const spectral_pass &grid, int64_t plane, int6
     if (grid.result == SPECTRAL_ELEMENTS) {
         int64_t line = (plane * results + k) * grid.rows;
         if (inside) {
-            element_store(grid, line + m, left);
-            element_store(grid, line + mirror, right);
+            element_store(grid.to, grid.fp64, line + m, left);
+            element_store(grid.to, grid.fp64, line + mirror, right);
         }
         return;
     }
@@ -272,8 +244,8 @@ static __device__ void pair_store(const spectral_pass &grid, int64_t plane, int6
         return;
     }
     if (inside && grid.result == SPECTRAL_MODES) {
-        left *= factor(grid, k, m);
-        right = m == mirror ? left : right * factor(grid, k, mirror);
+        left *= factor(grid.modes, k, m);
+        right = m == mirror ? left : right * factor(grid.modes, k, mirror);
     }
     double *to = (double *)grid.to + (2 * plane * results + k) * grid.stride + m;
     to[0] = !inside ? 0.0 : m == mirror ? left : left + right;
@@ -293,12 +265,6 @@ static __device__ void tile_store(const spectral_pass &grid, const place &at, co
             pair_store(grid, at.plane, k, at.m0 + column, pair[0], pair[TILE / 2]);
         }
     }
-}
-
-/* True in all threads where the job is to stop. */
-static __device__ bool stopped(const spectral_pass &grid) {
-    bool first = threadIdx.x == 0 && threadIdx.y == 0;
-    return __syncthreads_or(first && *grid.stop) != 0;
 }
 
 /* TILE × TILE results of WARPS_K × WARPS_M warps; STAGES steps in flight. */
@@ -323,7 +289,7 @@ static __device__ __forceinline__ void pass(const spectral_pass &grid) {
         }
         copies_close();
     }
-    bool stop = grid.poll && stopped(grid);
+    bool stop = grid.poll && stopped(grid, blockIdx.x % POLL_BLOCKS == 0);
     int now = 0;
 #pragma unroll 1
     for (int64_t i = 0; i < steps && !stop; i++) {
@@ -338,7 +304,7 @@ static __device__ __forceinline__ void pass(const spectral_pass &grid) {
         part.add(stage + warp_k * HIGH * STEP, stage + (TILE + warp_m * WIDE) * STEP);
         now = now + 1 == STAGES ? 0 : now + 1;
         if (LONG && i % POLL_STEPS == POLL_STEPS - 1) {
-            stop = stopped(grid);
+            stop = stopped(grid, true);
         }
     }
     copies_wait<0>();

@@ -13,6 +13,7 @@
 #ifndef KILN_CUDA_SPECTRAL_GRID_H
 #define KILN_CUDA_SPECTRAL_GRID_H
 
+#include "kernels/cuda/chirp.h"
 #include "kernels/spectral.h"
 
 enum spectral_function {
@@ -23,6 +24,8 @@ enum spectral_function {
     SPECTRAL_PASS_64,
     SPECTRAL_PASS_128,
     SPECTRAL_PASS_LONG,
+    SPECTRAL_FILTER,
+    SPECTRAL_LINES,
     SPECTRAL_FUNCTIONS
 };
 
@@ -34,6 +37,7 @@ struct sine_table {
     double *matrix; /* [odd k, even k][half][stride]: sin(π(j+1)k/N), k = 2i+1, 2i+2; or NULL */
     double *line;   /* sin(πi/N) for i < 2N, where there is no matrix; else NULL */
     double *waves;  /* sin²(πk/2N), k = 1 … n */
+    struct chirp_table chirp; /* instead of matrix and line; else its plan is 0 */
 };
 
 struct spectral_fold {
@@ -49,20 +53,44 @@ enum spectral_result {
     SPECTRAL_ELEMENTS /* elements of x */
 };
 
+/** What mode (k,l) is multiplied by: waves of both axes. */
+struct spectral_modes {
+    const double *along, *other;
+    int64_t length, rows; /* of the axes */
+    double scale;         /* takes out what transforms multiply by */
+    int64_t iterations;
+    int32_t start_zero;
+};
+
 struct spectral_pass {
-    struct sine_table sines;    /* of the rows */
-    int64_t rows, half, stride; /* rows of a plane, and their folding */
-    uint32_t tiles_k, tiles_m;  /* of one parity and plane: results, pairs of rows */
-    const double *from;         /* folded */
-    void *to;                   /* folded, or x */
-    const double *waves;        /* SPECTRAL_MODES: sin²(πl/2M) of the other axis */
-    double scale;               /* likewise: takes out what transforms multiply by */
-    int64_t iterations;         /* likewise */
-    int32_t start_zero;         /* likewise */
-    int32_t fp64;               /* SPECTRAL_ELEMENTS */
-    int32_t result;             /* enum spectral_result */
-    int32_t poll;               /* blocks look at the stop word */
-    const volatile uint32_t *stop;
+    struct sine_table sines;       /* of the rows */
+    int64_t rows, half, stride;    /* rows of a plane, and their folding */
+    uint32_t tiles_k, tiles_m;     /* of one parity and plane: results, pairs of rows */
+    const double *from;            /* folded */
+    void *to;                      /* folded, or x */
+    struct spectral_modes modes;   /* SPECTRAL_MODES */
+    int32_t fp64;                  /* SPECTRAL_ELEMENTS */
+    int32_t result;                /* enum spectral_result */
+    int32_t poll;                  /* blocks look at the stop word */
+    const volatile uint32_t *stop; /* host memory */
+    volatile uint32_t *halt;       /* device memory, 0 before the first launch */
+};
+
+/** Lines through chirp convolutions, two a block at a time. What is turned for the next pass is
+    [plane][result][stride]. */
+struct spectral_lines {
+    struct sine_table sines; /* of the lines */
+    int64_t lines, planes;   /* lines: of a plane */
+    void *from;              /* [plane][line][from_stride] */
+    int64_t from_stride;
+    void *to; /* turned, or elements of x */
+    int64_t to_stride;
+    double *kept; /* scratch: a complex line for each block */
+    struct spectral_modes modes;
+    int32_t from_fp64, to_fp64; /* double rather than float */
+    int32_t result;             /* enum spectral_result; SPECTRAL_MODES: transformed back as well */
+    const volatile uint32_t *stop; /* host memory */
+    volatile uint32_t *halt;       /* device memory, 0 before the first launch */
 };
 
 #endif

@@ -18,7 +18,6 @@
 
 #define SCRATCH_BYTES ((size_t)64 << 20)
 #define HOST_BYTES    ((size_t)16 << 20)
-#define STOP_BYTES    64
 #define SPIN_NS       200000u
 #define SLEEP_MIN_NS  20000u
 #define SLEEP_MAX_NS  2000000u
@@ -42,16 +41,32 @@ enum kiln_status stream_check(struct stream *stream, CUresult result, const char
     return status;
 }
 
-static enum kiln_status stop_create(struct stream *stream) {
+static void mapped_reset(struct stream *stream) {
+    atomic_store(&stream->mapped->cancel, 0);
+    atomic_store(&stream->mapped->progress, 0);
+}
+
+static enum kiln_status mapped_create(struct stream *stream) {
     void *host = NULL;
-    CUresult result = driver.cuMemHostAlloc(&host, STOP_BYTES,
+    CUresult result = driver.cuMemHostAlloc(&host, sizeof *stream->mapped,
                                             CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
     if (result == CUDA_SUCCESS) {
-        stream->stop = host;
-        atomic_store(stream->stop, 0);
-        result = driver.cuMemHostGetDevicePointer(&stream->stop_address, host, 0);
+        stream->mapped = host;
+        mapped_reset(stream);
+        result = driver.cuMemHostGetDevicePointer(&stream->mapped_address, host, 0);
     }
     return stream_check(stream, result, "mapped host memory");
+}
+
+static enum kiln_status kept_create(struct stream *stream) {
+    CUdeviceptr address = 0;
+    CUresult result = driver.cuMemAlloc(&address, sizeof *stream->kept);
+    if (result == CUDA_SUCCESS) {
+        stream->kept = (struct kept *)(uintptr_t)address;
+        stream->busy = true;
+        result = driver.cuMemsetD8Async(address, 0, sizeof *stream->kept, stream->handle);
+    }
+    return stream_check(stream, result, "device memory");
 }
 
 enum kiln_status stream_create(struct device *device, struct stream **stream) {
@@ -72,7 +87,10 @@ enum kiln_status stream_create(struct device *device, struct stream **stream) {
             stream_check(made, driver.cuEventCreate(&made->events[i], CU_EVENT_DEFAULT), "event");
     }
     if (status == KILN_OK) {
-        status = stop_create(made);
+        status = mapped_create(made);
+    }
+    if (status == KILN_OK) {
+        status = kept_create(made);
     }
     if (status == KILN_OK) {
         status = stream_check(made, pool_init(&made->scratch, device, false, SCRATCH_BYTES),
@@ -97,8 +115,11 @@ void stream_destroy(struct stream *stream) {
     driver.cuCtxSetCurrent(stream->device->context);
     pool_finish(&stream->host);
     pool_finish(&stream->scratch);
-    if (stream->stop) {
-        driver.cuMemFreeHost(stream->stop);
+    if (stream->kept) {
+        driver.cuMemFree((CUdeviceptr)(uintptr_t)stream->kept);
+    }
+    if (stream->mapped) {
+        driver.cuMemFreeHost(stream->mapped);
     }
     for (int i = 0; i < 2 * SPANS_MAX; i++) {
         if (stream->events[i]) {
@@ -112,10 +133,15 @@ void stream_destroy(struct stream *stream) {
 }
 
 bool stream_cancelled(struct stream *stream) {
-    if (!stream->cancel || atomic_load_explicit(stream->cancel, memory_order_relaxed) == 0) {
+    struct control *control = stream->control;
+    if (!control) {
         return false;
     }
-    atomic_store(stream->stop, 1);
+    control_raise(control, atomic_load_explicit(&stream->mapped->progress, memory_order_relaxed));
+    if (atomic_load_explicit(&control->cancel, memory_order_relaxed) == 0) {
+        return false;
+    }
+    atomic_store(&stream->mapped->cancel, 1);
     return true;
 }
 
@@ -184,7 +210,7 @@ static void range_end(struct stream *stream) {
     stream->phase = -1;
 }
 
-enum kiln_status stream_begin(struct stream *stream, const _Atomic uint32_t *cancel) {
+enum kiln_status stream_begin(struct stream *stream, struct control *control) {
     if (stream->fault != KILN_OK) {
         return stream->fault;
     }
@@ -194,7 +220,7 @@ enum kiln_status stream_begin(struct stream *stream, const _Atomic uint32_t *can
     stream->open = false;
     stream->phase = -1;
     stream->encode_ns = 0;
-    stream->cancel = cancel;
+    stream->control = NULL; /* what is drained belongs to the job before */
     enum kiln_status status =
         stream_check(stream, driver.cuCtxSetCurrent(stream->device->context), "context");
     if (status == KILN_OK && stream->busy) {
@@ -202,7 +228,8 @@ enum kiln_status stream_begin(struct stream *stream, const _Atomic uint32_t *can
     }
     if (status == KILN_OK) {
         sines_give(stream);
-        atomic_store(stream->stop, 0);
+        mapped_reset(stream);
+        stream->control = control;
         pool_rewind(&stream->scratch);
         pool_rewind(&stream->host);
     }
@@ -371,7 +398,8 @@ enum kiln_status stream_finish(struct stream *stream, struct timing *timing) {
     }
     if (status == KILN_OK && stream->busy) {
         if (stream->error[0]) {
-            atomic_store(stream->stop, 1); /* the job failed: nobody wants what kernels compute */
+            atomic_store(&stream->mapped->cancel,
+                         1); /* the job failed: nobody wants what kernels compute */
         }
         status = drain(stream);
     }
@@ -383,7 +411,10 @@ enum kiln_status stream_finish(struct stream *stream, struct timing *timing) {
     stream->event_count = stream->span_count = 0;
     stream->open = false;
     stream->encode_ns = 0;
-    stream->cancel = NULL;
+    if (status == KILN_OK && !stream->error[0] && stream->control && !stream_cancelled(stream)) {
+        control_raise(stream->control, CONTROL_FULL);
+    }
+    stream->control = NULL;
     return status;
 }
 

@@ -4,7 +4,8 @@
  * A launcher takes scratch with stream_scratch, enqueues with stream_launch and returns the first
  * status that is not KILN_OK; the text of an error is kept by the stream. Launchers that enqueue
  * long chains of launches ask stream_cancelled in between. Kernels that run long read
- * stream_stop_flag (a word of host memory, mapped) and end early when it is not 0.
+ * stream_stop_flag (a word of host memory, mapped) and end early when it is not 0; they may tell
+ * their progress through stream_progress_word beside it.
  *
  * Threads: the slot's only.
  */
@@ -12,6 +13,7 @@
 #define KILN_CUDA_STREAM_H
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/mandelbrot_grid.h"
 #include "kernels/cuda/pool.h"
 
 #define SPANS_MAX 12
@@ -22,10 +24,10 @@ struct span {
     int start, stop; /* events */
 };
 
-/** What the launcher of `colorize` keeps between jobs: thresholds are costly and rarely change. */
-struct threshold_cache {
-    double limit, gamma;
-    float values[256];
+/** Device memory that stays as it is between jobs; zero when the stream is made. */
+struct kept {
+    uint32_t counters[2][MANDELBROT_WORDS]; /* used in turn: a launch clears the other's */
+    float thresholds[256];                  /* of `colorize`: costly, and they rarely change */
 };
 
 struct stream {
@@ -41,13 +43,15 @@ struct stream {
     int phase;          /* enum phase, or -1 */
     uint64_t range;     /* the profiler's range of the phase */
     uint64_t encode_ns; /* when PHASE_ENCODE began, 0: never */
-    const _Atomic uint32_t *cancel;
-    _Atomic uint32_t *stop; /* mapped host memory, read by kernels */
-    CUdeviceptr stop_address;
+    struct control *control;
+    struct control *mapped; /* host memory that kernels see: they read cancel, write progress */
+    CUdeviceptr mapped_address;
     enum kiln_status fault; /* sticky: KILN_OK or KILN_DEVICE_FAULT */
     char error[256];
-    struct threshold_cache thresholds;
     struct sines_entry *sines[SINES_HELD]; /* tables in use, NULL after the last */
+    struct kept *kept;
+    int turn;            /* which counters are 0 */
+    double limit, gamma; /* of kept->thresholds */
 };
 
 /** Shape of a launch. */
@@ -59,7 +63,7 @@ struct shape {
 
 enum kiln_status stream_create(struct device *device, struct stream **stream);
 void stream_destroy(struct stream *stream);
-enum kiln_status stream_begin(struct stream *stream, const _Atomic uint32_t *cancel);
+enum kiln_status stream_begin(struct stream *stream, struct control *control);
 enum kiln_status stream_phase(struct stream *stream, enum phase phase);
 const void *stream_upload(struct stream *stream, const void *host, size_t size);
 void *stream_reserve(struct stream *stream, size_t size);
@@ -74,13 +78,19 @@ const char *stream_error(struct stream *stream);
 
 /** Keeps the error's text and returns its status; KILN_OK for success. */
 enum kiln_status stream_check(struct stream *stream, CUresult result, const char *what);
-/** True once the job is cancelled; kernels are told as well. */
+/** True once the job is cancelled; kernels are told as well, and their progress is passed on. */
 bool stream_cancelled(struct stream *stream);
 /** Device scratch set to zero (in stream order); NULL where memory ran out. */
 void *stream_zeroed(struct stream *stream, size_t size);
 /** Device address of the word that is not 0 once kernels should end. */
 static inline const volatile uint32_t *stream_stop_flag(const struct stream *stream) {
-    return (const volatile uint32_t *)(uintptr_t)stream->stop_address;
+    return (const volatile uint32_t *)(uintptr_t)(stream->mapped_address +
+                                                  offsetof(struct control, cancel));
+}
+/** Device address of the word that kernels may store their progress to, in 1/CONTROL_FULL. */
+static inline volatile uint32_t *stream_progress_word(const struct stream *stream) {
+    return (volatile uint32_t *)(uintptr_t)(stream->mapped_address +
+                                            offsetof(struct control, progress));
 }
 /** Enqueues function `index` of kernel `id` with one argument, a struct passed by value. */
 enum kiln_status stream_launch(struct stream *stream, enum kernel_id id, int index,

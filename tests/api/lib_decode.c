@@ -32,7 +32,7 @@ uint8_t *png_pixels(const struct answer *answer, unsigned *width, unsigned *heig
         fail_msg("libpng cannot read the answer");
     }
     png_set_read_fn(png, &bytes, png_take);
-    png_read_png(png, info, PNG_TRANSFORM_SWAP_ENDIAN, NULL);
+    png_read_png(png, info, PNG_TRANSFORM_SWAP_ENDIAN | PNG_TRANSFORM_EXPAND, NULL);
     *width = png_get_image_width(png, info);
     *height = png_get_image_height(png, info);
     *channels = png_get_channels(png, info);

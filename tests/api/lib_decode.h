@@ -8,7 +8,7 @@
 
 #include "tests/api/lib_daemon.h"
 
-/** Pixels of a PNG as it is stored: 8 or 16 bit (host order), channels as stored. Caller frees. */
+/** Pixels of a PNG: 8 or 16 bit (host order), channels as stored, palettes as RGB. Caller frees. */
 uint8_t *png_pixels(const struct answer *answer, unsigned *width, unsigned *height,
                     unsigned *channels, unsigned *depth);
 /** Data of an NPY answer; fails unless dtype ("<f4") and shape text ("(3, 4)") are these. */

@@ -242,6 +242,8 @@ static void allow_header(void **state) {
         const char *path, *allow;
     } rows[] = {{"/v1/mandelbrot", "GET, HEAD, POST, OPTIONS"},
                 {"/v1/jacobi", "POST, OPTIONS"},
+                {"/v1/jobs", "GET, HEAD, OPTIONS"},
+                {"/v1/jobs/types", "GET, HEAD, OPTIONS"},
                 {"/healthz", "GET, HEAD, OPTIONS"}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct request request = {.method = "DELETE", .path = rows[i].path};

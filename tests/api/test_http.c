@@ -243,6 +243,7 @@ static void pages(void **state) {
         {"/readyz", "application/json", "\"ready\""},
         {"/openapi.yaml", "application/yaml", "openapi: 3.1.0"},
         {"/v1/devices", "application/json", "\"devices\""},
+        {"/v1/jobs", "application/json", "\"total\":"},
         {"/v1/jobs/types", "application/json", "\"lombscargle\""},
         {"/metrics", "text/plain; version=0.0.4; charset=utf-8", "kiln_requests_total"},
     };

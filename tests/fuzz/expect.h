@@ -45,7 +45,7 @@ static inline void image_write_check(const struct image_info *info, const int32_
     EXPECT(file && pixels && back);
     planes_quantize(planes, SAMPLE_INT32, info->width, info->height, info->channels, info->depth, 0,
                     1, pixels);
-    struct picture picture = {info->width, info->height, info->channels, info->depth, pixels};
+    struct picture picture = {info->width, info->height, info->channels, info->depth, pixels, NULL};
     EXPECT(write(&picture, file, bound, &size) == KILN_OK);
     EXPECT(size <= bound);
     EXPECT(image_probe(file, size, FORMAT_NONE, EXPECT_PIXELS_MAX, &again, why, sizeof why) ==
@@ -61,7 +61,7 @@ static inline void image_write_check(const struct image_info *info, const int32_
 
 static inline enum kiln_status png_write_plain(const struct picture *picture, uint8_t *out,
                                                uint64_t capacity, uint64_t *size) {
-    return png_write(picture, NULL, out, capacity, size);
+    return png_write(picture, NULL, NULL, out, capacity, size);
 }
 
 /** The whole way of an image of this format. */

@@ -97,6 +97,37 @@ def make_png():
         save("fuzz_png", "bad-" + name, data)
 
 
+def make_png_write():
+    """Header: kind, way, width - 1, height - 1; then bytes. Kind: channels - 1, 4: 16 bit, 64: a large
+    picture, 128: the small writer, too. Every large one is there with fewer pixels as well."""
+    rng = np.random.default_rng(2)
+    noise = rng.integers(0, 256, 3000).astype(np.uint8).tobytes()
+    runs = bytes(value for i in range(3, 259) for value in (i % 7, min(i, 255)))
+    files = {
+        "one": (0x80, 0, 1, 1, b"a"),
+        "rgb-noise": (0xc2, 0, 64, 64, noise),
+        "rgb-few": (0xc2, 2, 100, 90, bytes(range(256))),
+        "rgb-two": (0xc2, 0x42, 128, 128, b"\x01\x20\x09\xff"),
+        "rgb-colours-256": (0xc2, 2, 64, 64, bytes(range(256)) * 3),
+        "rgba-strips": (0xc3, 1, 128, 128, b"\0"),
+        "rgba16-strips": (0x47, 3, 128, 128, b"\xff"),
+        "rgba16-masked": (0xc7, 3, 128, 128, b"\x0f\x01\xff"),
+        "grey-runs": (0xc0, 0x40, 128, 128, runs),
+        "grey-flat": (0xc0, 0, 128, 128, b"\x4d"),
+        "grey16-ramp": (0x44, 1, 100, 50, b"\0\1"),
+        "grey-alpha": (0x81, 1, 33, 44, noise[:100]),
+        "wide": (0x42, 1, 16384, 1, b"\0\0\1"),
+        "high": (0x42, 1, 1, 16384, b"\0\0\1"),
+        "empty": (0x80, 0, 9, 9, b""),
+    }
+    for name, (kind, way, width, height, data) in files.items():
+        rest = struct.pack("<BHH", way, width - 1, height - 1) + data
+        save("fuzz_png_write", name, bytes([kind]) + rest)
+        if kind & 64:
+            save("fuzz_png_write", name + "-less", bytes([kind & ~64]) + rest)
+            save("fuzz_png_write", name + "-fast", bytes([kind & ~192]) + rest)
+
+
 def make_pgm():
     files = {
         "p2": "P2\n# comment\n3 2\n255\n0 1 2\n3 4 255\n",
@@ -243,5 +274,5 @@ def make_base64():
 
 
 if __name__ == "__main__":
-    for make in (make_png, make_pgm, make_npy, make_json, make_csv, make_base64):
+    for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64):
         make()

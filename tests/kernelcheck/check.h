@@ -39,6 +39,7 @@ struct check {
     int block_count;
     const char *kernel, *group;
     char input[256]; /* the case, for messages */
+    bool quick;      /* few and small cases are wanted */
     bool case_failed;
     int group_cases, group_failed;
     int passed, failed; /* groups */

@@ -104,19 +104,27 @@ static void reference(const struct colorize_args *args, const float *field, cons
     }
 }
 
+static size_t index_at(const struct colorize_args *args, int i, int j) {
+    size_t stride = (size_t)args->width + 2 * (size_t)args->apron;
+    return (size_t)(args->apron + j) * stride + (size_t)(args->apron + i);
+}
+
 static void compare(struct check *check, const struct colorize_args *args, const float *field,
                     const uint8_t *lut) {
     const uint8_t *rgb = check_result(check, 0);
+    size_t bytes = args->indexed ? 1 : 3;
     for (int j = 0; j < args->height; j++) {
         for (int i = 0; i < args->width; i++) {
             double pixel[3];
             reference(args, field, lut, i, j, pixel);
-            for (int c = 0; c < 3; c++) {
-                int got = rgb[3 * ((size_t)j * (size_t)args->width + (size_t)i) + (size_t)c];
+            if (args->indexed)
+                pixel[0] = sample_index(args, (double)field[index_at(args, i, j)]);
+            for (size_t c = 0; c < bytes; c++) {
+                int got = rgb[bytes * ((size_t)j * (size_t)args->width + (size_t)i) + c];
                 double off = fabs(got - floor(pixel[c] + 0.5));
                 /* without shading the means are of integers: exact */
                 if (off > (args->shade ? 1 : 0) + 1e-6)
-                    check_fail(check, "row %d column %d channel %d: %d, should be %.4f", j, i, c,
+                    check_fail(check, "row %d column %d channel %zu: %d, should be %.4f", j, i, c,
                                got, pixel[c]);
             }
         }
@@ -139,11 +147,12 @@ static float random_sample(struct check *check, const struct colorize_args *args
 static void run_case(struct check *check, struct colorize_args args) {
     size_t columns = (size_t)args.width * (size_t)args.supersample + 2 * (size_t)args.apron;
     size_t rows = (size_t)args.height * (size_t)args.supersample + 2 * (size_t)args.apron;
-    check_begin(check,
-                "%dx%d, supersample %d, apron %d, limit %g, gamma %g, shade %d, azimuth %g, "
-                "altitude %g, vert_exag %g",
-                args.width, args.height, args.supersample, args.apron, args.limit, args.gamma,
-                args.shade, args.azimuth, args.altitude, args.vert_exag);
+    check_begin(
+        check,
+        "%dx%d, supersample %d, apron %d, limit %g, gamma %g, shade %d, indexed %d, azimuth %g, "
+        "altitude %g, vert_exag %g",
+        args.width, args.height, args.supersample, args.apron, args.limit, args.gamma, args.shade,
+        args.indexed, args.azimuth, args.altitude, args.vert_exag);
     float *field = check_alloc(check, rows * columns * sizeof *field);
     uint8_t *lut = check_alloc(check, 768);
     for (size_t i = 0; i < rows * columns; i++)
@@ -155,27 +164,29 @@ static void run_case(struct check *check, struct colorize_args args) {
         lut[i + 1] = lut[i + 2] = lut[i]; /* greys */
     args.field = check_input(check, field, rows * columns * sizeof *field);
     args.lut = check_input(check, lut, 768);
-    args.rgb = check_output(check, (size_t)args.width * (size_t)args.height * 3);
+    args.rgb =
+        check_output(check, (size_t)args.width * (size_t)args.height * (args.indexed ? 1 : 3));
     if (check_launch(check, KERNEL_COLORIZE, &args))
         compare(check, &args, field, lut);
     check_end(check);
 }
 
-static void run_shade(struct check *check, int shade) {
+static void run_kind(struct check *check, const char *name, int shade, int indexed) {
     static const int sizes[][2] = {{1, 1},  {1, 9},   {11, 1},  {2, 2},   {17, 13},
                                    {64, 5}, {127, 3}, {128, 4}, {129, 7}, {300, 31}};
     static const double gammas[] = {0.3, 1, 0.05, 2.2, 10};
-    check_group(check, shade ? "shaded" : "plain");
+    check_group(check, name);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         for (int k = 0; k < 10; k++) {
             struct colorize_args args = {
                 .width = sizes[i][0],
                 .height = sizes[i][1],
-                .supersample = 1 + k % 4,
+                .supersample = indexed ? 1 : 1 + k % 4,
                 .apron = shade + k % 3,
                 .limit = k & 1 ? 400 : pow(10, check_uniform(check, -2, 6)),
                 .gamma = gammas[check_pick(check, 5)],
                 .shade = shade,
+                .indexed = indexed,
                 .azimuth = k < 3 ? 315 : check_uniform(check, 0, 360),
                 .altitude = k < 3    ? 10
                             : k == 3 ? 90
@@ -215,9 +226,10 @@ static void run_steps(struct check *check) {
 }
 
 static void run(struct check *check) {
-    run_shade(check, 0);
+    run_kind(check, "plain", 0, 0);
+    run_kind(check, "indices", 0, 1);
     run_steps(check);
-    run_shade(check, 1);
+    run_kind(check, "shaded", 1, 0);
 }
 
 static void bench(struct check *check) {

@@ -2,8 +2,9 @@
  * kernelcheck: compares every kernel of a backend with a plain reference, or times it.
  *
  *   kernelcheck [--backend cpu|cuda] [--device N] [--module PATH] [--require] [--bench]
- *               [--seed S] [--kernel NAME]
+ *               [--seed S] [--kernel NAME] [--quick]
  *
+ * --quick takes a few small cases of kernels that have many: for runs under a memory checker.
  * Exit code: 0 all passed, 1 a mismatch or wrong usage, 77 the backend is not available here and
  * --require was not given.
  */
@@ -25,12 +26,12 @@ struct options {
     const char *backend, *module, *kernel;
     int device;
     uint64_t seed;
-    bool require, bench;
+    bool require, bench, quick;
 };
 
 static int usage(void) {
     fputs("usage: kernelcheck [--backend cpu|cuda] [--device N] [--module PATH] [--require] "
-          "[--bench] [--seed S] [--kernel NAME]\n",
+          "[--bench] [--seed S] [--kernel NAME] [--quick]\n",
           stderr);
     return 1;
 }
@@ -42,6 +43,8 @@ static int option_take(struct options *options, char **arguments) {
         return options->require = true, 1;
     if (strcmp(name, "--bench") == 0)
         return options->bench = true, 1;
+    if (strcmp(name, "--quick") == 0)
+        return options->quick = true, 1;
     if (!value)
         return 0;
     if (strcmp(name, "--backend") == 0)
@@ -133,7 +136,7 @@ int main(int argc, char **argv) {
     if (!names_known(&options))
         return usage();
     char why[256] = "";
-    struct check check = {.seed = options.seed};
+    struct check check = {.seed = options.seed, .quick = options.quick};
     check.backend = backend_open(&options, &check, why, sizeof why);
     if (!check.backend) {
         printf("%s:%d is not available: %s\n", options.backend, options.device, why);

@@ -261,12 +261,24 @@ static void run_large(struct check *check, int fp64) {
     check_group_end(check);
 }
 
-/* Long lines and squares that are too large for sums over all modes; the limit needs none. */
-static void run_limit(struct check *check, int fp64) {
-    static const int sizes[][2] = {{20011, 1}, {1, 30000}, {3, 12345}, {1500, 1250}, {2047, 96}};
-    check_group(check, fp64 ? "limit, double" : "limit, float");
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        struct setup setup = {sizes[i][0], sizes[i][1], 1, fp64, SPECTRAL_INFINITE, 0, false};
+/* Long lines and areas that are too large for sums over all modes: the limit needs none, and few
+   sweeps are made literally. */
+static void run_areas(struct check *check, int fp64) {
+    static const struct setup setups[] = {
+        {20011, 1, 1, 0, SPECTRAL_INFINITE, 0, false},
+        {1, 30000, 1, 0, SPECTRAL_INFINITE, 0, false},
+        {3, 12345, 1, 0, SPECTRAL_INFINITE, 0, false},
+        {2047, 96, 1, 0, SPECTRAL_INFINITE, 0, false},
+        {1500, 1250, 3, 0, SPECTRAL_INFINITE, 0, false},
+        {2049, 1999, 1, 0, 3, 0, false},
+        {1801, 2500, 2, 0, 2, 1, false},
+        {2048, 4096, 1, 0, SPECTRAL_INFINITE, 0, false},
+        {1900, 6200, 1, 0, 1, 0, false},
+    };
+    check_group(check, fp64 ? "large, double" : "large, float");
+    for (size_t i = 0; i < sizeof setups / sizeof *setups; i++) {
+        struct setup setup = setups[i];
+        setup.fp64 = fp64;
         run_case(check, &setup, false);
     }
     check_group_end(check);
@@ -322,7 +334,7 @@ static void run(struct check *check) {
     for (int fp64 = 0; fp64 <= 1; fp64++) {
         run_sizes(check, fp64);
         run_large(check, fp64);
-        run_limit(check, fp64);
+        run_areas(check, fp64);
         run_alias(check, fp64);
     }
     run_lengths(check);
@@ -348,9 +360,12 @@ static void bench(struct check *check) {
     bench_one(check, 400, 266, 0, 150000);
     bench_one(check, 512, 512, 1, SPECTRAL_INFINITE);
     bench_one(check, 1024, 1024, 1, 150000);
+    bench_one(check, 1500, 1250, 1, 150000);
     bench_one(check, 2048, 2048, 1, 150000);
+    bench_one(check, 3000, 3000, 1, 150000);
     bench_one(check, 4096, 4096, 1, 150000);
     bench_one(check, 4096, 4096, 0, SPECTRAL_INFINITE);
+    bench_one(check, 8192, 8192, 1, 150000);
 }
 
 const struct kernel_check spectral_check = {.name = "spectral", .run = run, .bench = bench};

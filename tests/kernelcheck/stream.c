@@ -1,6 +1,7 @@
 /*
  * stream.c: checks of what the contract promises of a stream besides its kernels: scratch that is
- * aligned, separate and there again after begin; timing that is added; cancelling; two streams.
+ * aligned, separate and there again after begin; timing that is added; cancelling; progress; two
+ * streams.
  */
 #include "kernels/jacobi.h"
 #include "kernels/laplacian.h"
@@ -82,7 +83,7 @@ static void *cancel_later(void *argument) {
 /* Sweeps for hours unless cancelled. */
 static void cancel_case(struct check *check, int width, int height, bool before) {
     const struct backend *backend = check->backend;
-    _Atomic uint32_t cancel = before;
+    struct control control = {.cancel = before};
     pthread_t thread;
     size_t size = (size_t)width * (size_t)height * sizeof(float);
     check_begin(check, "jacobi %dx%d, cancelled %s", width, height,
@@ -90,8 +91,8 @@ static void cancel_case(struct check *check, int width, int height, bool before)
     float *b = check_alloc(check, size);
     b[0] = 1;
     struct jacobi_args args = {width, height, 1, 0, (int64_t)1 << 40, 0, NULL, NULL, NULL, NULL};
-    enum kiln_status status = backend->begin(check->stream, &cancel);
-    bool started = !before && pthread_create(&thread, NULL, cancel_later, &cancel) == 0;
+    enum kiln_status status = backend->begin(check->stream, &control);
+    bool started = !before && pthread_create(&thread, NULL, cancel_later, &control.cancel) == 0;
     if (status == KILN_OK && (before || started)) {
         backend->phase(check->stream, PHASE_KERNEL);
         args.b = check_input(check, b, size);
@@ -117,6 +118,95 @@ static void run_cancel(struct check *check) {
     if (!laplacian_right(check->backend, check->stream))
         check_fail(check, "the stream does not work any more");
     check_end(check);
+    check_group_end(check);
+}
+
+/* Watches a run from beside: its progress must rise `steps` times and never fall; then it is
+   cancelled. A minute without is the end of patience. */
+struct observer {
+    struct control control;
+    int steps, risen;
+    bool fell;
+};
+
+static void *observer_main(void *argument) {
+    struct observer *observer = argument;
+    uint32_t last = 0;
+    for (int i = 0; i < 60000 && observer->risen < observer->steps; i++) {
+        uint32_t now = atomic_load(&observer->control.progress);
+        observer->fell = observer->fell || now < last || now > CONTROL_FULL;
+        observer->risen += now > last;
+        last = now;
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    atomic_store(&observer->control.cancel, 1);
+    return NULL;
+}
+
+/* One launch of jacobi between begin and finish. */
+static enum kiln_status jacobi_once(struct check *check, struct control *control, int width,
+                                    int height, int64_t iterations) {
+    const struct backend *backend = check->backend;
+    size_t size = (size_t)width * (size_t)height * sizeof(float);
+    float *b = check_alloc(check, size);
+    struct jacobi_args args = {width, height, 1, 0, iterations, 0, NULL, NULL, NULL, NULL};
+    struct timing timing = {0};
+    b[0] = 1;
+    enum kiln_status status = backend->begin(check->stream, control);
+    if (status != KILN_OK)
+        return status;
+    if (control && atomic_load(&control->progress) != 0)
+        check_fail(check, "progress is not 0 after begin");
+    backend->phase(check->stream, PHASE_KERNEL);
+    args.b = check_input(check, b, size);
+    args.x = backend->reserve(check->stream, size);
+    status = args.x ? backend->launch(check->stream, KERNEL_JACOBI, &args) : KILN_NO_MEMORY;
+    if (status == KILN_OK)
+        status = backend->wait(check->stream);
+    enum kiln_status end = backend->finish(check->stream, &timing);
+    return status == KILN_OK ? end : status;
+}
+
+/* Sweeps for very long, but with steps of progress that come soon. */
+static void observed_case(struct check *check, int width, int height, int64_t iterations) {
+    struct observer observer = {.steps = 3};
+    pthread_t thread;
+    check_begin(check, "jacobi %dx%d, %lld sweeps, observed", width, height, (long long)iterations);
+    if (pthread_create(&thread, NULL, observer_main, &observer) != 0) {
+        check_fail(check, "no thread");
+    } else {
+        enum kiln_status status = jacobi_once(check, &observer.control, width, height, iterations);
+        pthread_join(thread, NULL);
+        if (status != KILN_CANCELLED)
+            check_fail(check, "status %d instead of cancelled", (int)status);
+        if (observer.risen < observer.steps || observer.fell)
+            check_fail(check, "progress rose %d times%s", observer.risen,
+                       observer.fell ? " and fell" : "");
+        if (atomic_load(&observer.control.progress) >= CONTROL_FULL)
+            check_fail(check, "a cancelled job has full progress");
+    }
+    check_end(check);
+}
+
+static void full_case(struct check *check, int width, int height, int64_t iterations) {
+    struct control control = {0};
+    check_begin(check, "jacobi %dx%d, %lld sweeps, to the end", width, height,
+                (long long)iterations);
+    enum kiln_status status = jacobi_once(check, &control, width, height, iterations);
+    if (status != KILN_OK || atomic_load(&control.progress) != CONTROL_FULL)
+        check_fail(check, "status %d, progress %u of %u", (int)status,
+                   atomic_load(&control.progress), CONTROL_FULL);
+    check_end(check);
+}
+
+static void run_progress(struct check *check) {
+    check_group(check, "progress");
+    observed_case(check, 64, 64, (int64_t)1 << 34);
+    observed_case(check, 700, 500, (int64_t)1 << 28);
+    full_case(check, 64, 64, 5000);
+    full_case(check, 700, 500, 100);
+    full_case(check, 9, 7, 1);
+    full_case(check, 9, 7, 0);
     check_group_end(check);
 }
 
@@ -180,6 +270,7 @@ static void run_describe(struct check *check) {
 static void run(struct check *check) {
     run_scratch(check);
     run_cancel(check);
+    run_progress(check);
     run_streams(check);
     run_describe(check);
 }

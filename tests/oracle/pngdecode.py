@@ -5,7 +5,7 @@ import zlib
 
 import numpy as np
 
-CHANNELS = {0: 1, 2: 3, 4: 2, 6: 4}
+CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 
 
 def chunks(data):
@@ -50,11 +50,12 @@ def unfilter(kind, line, above, step):
 
 
 def decode(data):
-    """Samples as h×w or h×w×c integers. No palettes, no interlacing, 8 or 16 bit."""
+    """Samples as h×w or h×w×c integers. Palettes become RGB; no interlacing, 8 or 16 bit."""
     rows = list(chunks(data))
     assert rows[0][0] == b"IHDR" and rows[-1][0] == b"IEND"
     width, height, depth, colour, *rest = struct.unpack(">IIBBBBB", rows[0][1])
     assert depth in (8, 16) and colour in CHANNELS and rest == [0, 0, 0]
+    assert depth == 8 or colour != 3
     raw = zlib.decompress(b"".join(content for kind, content in rows if kind == b"IDAT"))
     channels = CHANNELS[colour]
     step = channels * depth // 8
@@ -67,4 +68,9 @@ def decode(data):
         out += line
         above = line
     samples = np.frombuffer(bytes(out), ">u2" if depth == 16 else np.uint8).astype(int)
+    if colour == 3:
+        palette, = (content for kind, content in rows if kind == b"PLTE")
+        assert 0 < len(palette) <= 768 and len(palette) % 3 == 0 and samples.max() < len(palette) // 3
+        samples = np.frombuffer(palette, np.uint8).reshape(-1, 3).astype(int)[samples]
+        channels = 3
     return samples.reshape((height, width) if channels == 1 else (height, width, channels)), depth

@@ -24,7 +24,7 @@ def colormap(name):
 def picture(daemon, **query):
     data = daemon.get("/v1/mandelbrot", accept=PNG, **query).body
     image = Image.open(io.BytesIO(data))
-    return np.array(image), image
+    return np.array(image.convert("RGB")), image
 
 
 def field(daemon, **query):

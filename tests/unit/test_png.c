@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "compute/codecs/image.h"
+#include "kernels/cpu/pool.h"
 
 #include <png.h>
 #include <stdlib.h>
@@ -143,12 +144,50 @@ static void picture_fill(uint8_t *pixels, size_t size, size_t row_size, int kind
                                 : (uint8_t)(i / row_size * 3 + noise(&state) % 2);
 }
 
+/* Reads a file back and compares it with the picture that it was made of. */
+static void file_check(const struct picture *picture, const uint8_t *file, uint64_t size) {
+    struct image_info info;
+    size_t pixels = (size_t)picture->width * picture->height;
+    int32_t *planes = malloc(pixels * picture->channels * sizeof *planes);
+    assert_non_null(planes);
+    assert_int_equal(image_probe(file, size, FORMAT_PNG, 1 << 20, &info, why, 192), KILN_OK);
+    assert_int_equal(info.width, picture->width);
+    assert_int_equal(info.height, picture->height);
+    assert_int_equal(info.channels, picture->channels);
+    assert_int_equal(info.depth, picture->depth);
+    if (image_read(file, size, &info, SAMPLE_INT32, 0, 1, planes, why, 192))
+        fail_msg("%s", why);
+    for (uint32_t c = 0; c < info.channels; c++)
+        for (size_t i = 0; i < pixels; i++) {
+            size_t place = i * info.channels + c;
+            assert_int_equal(planes[c * pixels + i],
+                             info.depth == 16 ? ((const uint16_t *)picture->pixels)[place]
+                                              : ((const uint8_t *)picture->pixels)[place]);
+        }
+    free(planes);
+}
+
+/* Both writers, within the bound; the size of the fast one's file. */
+static uint64_t writers_check(const struct picture *picture) {
+    static const struct image_text texts[] = {{"Software", "kiln"}, {"Empty", ""}, {NULL, NULL}};
+    uint64_t fast = 0, small = 0;
+    uint64_t bound = png_bound(picture->width, picture->height, picture->channels, picture->depth);
+    uint8_t *out = malloc(bound);
+    assert_true(out && bound > 0);
+    assert_int_equal(png_write_small(picture, texts, 9, out, bound, &small), KILN_OK);
+    file_check(picture, out, small);
+    assert_int_equal(png_write(picture, texts, NULL, out, bound, &fast), KILN_OK);
+    file_check(picture, out, fast);
+    assert_int_equal(png_write(picture, texts, NULL, out, fast, &small), KILN_OK); /* just enough */
+    assert_int_equal(small, fast);
+    assert_int_equal(png_write(picture, texts, NULL, out, fast - 1, &small), KILN_INTERNAL);
+    free(out);
+    return fast;
+}
+
 static void test_write(void **state) {
     static const uint32_t sizes[][2] = {{1, 1}, {1, 40}, {40, 1}, {33, 29}};
-    static const struct image_text texts[] = {{"Software", "kiln"}, {"Empty", ""}, {NULL, NULL}};
     static uint16_t words[33 * 29 * 4];
-    static uint8_t out[1 << 16];
-    static int32_t planes[33 * 29 * 4];
     (void)state;
     for (int kind = 0; kind < 4; kind++)
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
@@ -156,50 +195,122 @@ static void test_write(void **state) {
                 for (uint32_t depth = 8; depth <= 16; depth += 8) {
                     uint32_t width = sizes[s][0], height = sizes[s][1];
                     size_t row = (size_t)width * channels * (depth / 8);
-                    struct picture picture = {width, height, channels, depth, words};
-                    struct image_info info;
-                    uint64_t size = 0, bound = png_bound(width, height, channels, depth);
+                    struct picture picture = {width, height, channels, depth, words, NULL};
                     picture_fill((uint8_t *)words, row * height, row, kind);
-                    assert_true(bound > 0 && bound <= sizeof out);
-                    assert_int_equal(png_write(&picture, texts, out, bound, &size), KILN_OK);
-                    assert_int_equal(image_probe(out, size, FORMAT_PNG, 2000, &info, why, 192),
-                                     KILN_OK);
-                    assert_int_equal(info.channels, channels);
-                    assert_int_equal(info.depth, depth);
-                    if (image_read(out, size, &info, SAMPLE_INT32, 0, 1, planes, why, 192))
-                        fail_msg("%s", why);
-                    for (uint32_t c = 0; c < channels; c++)
-                        for (size_t i = 0; i < (size_t)width * height; i++)
-                            assert_int_equal(planes[c * width * height + i],
-                                             depth == 16 ? words[i * channels + c]
-                                                         : ((uint8_t *)words)[i * channels + c]);
+                    writers_check(&picture);
                 }
+}
+
+/* Pictures of several strips, one whose rows are strips, one whose row is several blocks. */
+static void test_write_large(void **state) {
+    static const uint32_t sizes[][2] = {{301, 290}, {70000, 3}, {2, 30000}};
+    static uint8_t pixels[70000 * 3 * 8];
+    (void)state;
+    for (int kind = 0; kind < 4; kind++)
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+            for (uint32_t depth = 8; depth <= 16; depth += 8) {
+                uint32_t channels = kind % 2 ? 3 : 4;
+                size_t row = (size_t)sizes[s][0] * channels * (depth / 8);
+                struct picture picture = {sizes[s][0], sizes[s][1], channels, depth, pixels, NULL};
+                picture_fill(pixels, row * sizes[s][1], row, kind);
+                uint64_t size = writers_check(&picture);
+                assert_true(kind != 0 || size < row * sizes[s][1] / 6);
+                assert_true(size < (row + 1) * sizes[s][1] * 1001 / 1000 + 2000);
+            }
+}
+
+/* Colours come as they are in palettes, where there are few and enough pixels. */
+static void test_write_palette(void **state) {
+    static uint8_t pixels[70 * 60 * 4], file[1 << 16];
+    static const struct {
+        uint32_t width, channels;
+        unsigned colors;
+        int type;
+    } cases[] = {{70, 3, 1, 3},   {70, 3, 2, 3}, {70, 3, 256, 3}, {70, 3, 257, 2},
+                 {68, 3, 256, 2}, {70, 4, 2, 6}, {70, 1, 200, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        uint32_t channels = cases[i].channels;
+        struct picture picture = {cases[i].width, 60, channels, 8, pixels, NULL};
+        uint64_t size = 0;
+        for (size_t k = 0; k < sizeof pixels / channels; k++) {
+            uint32_t color = (uint32_t)(k / 3 % cases[i].colors) * 0x010305;
+            for (size_t c = 0; c < channels; c++)
+                pixels[k * channels + c] = (uint8_t)(color >> 8 * c);
+        }
+        writers_check(&picture);
+        assert_int_equal(png_write(&picture, NULL, NULL, file, sizeof file, &size), KILN_OK);
+        assert_int_equal(file[25], cases[i].type);
+    }
+}
+
+/* Threads share the strips out and change no byte, in a buffer of any size. */
+static void test_write_threads(void **state) {
+    static const uint32_t heights[] = {1, 290, 2000};
+    static uint8_t pixels[301 * 2000 * 3];
+    struct pool *pool = NULL;
+    (void)state;
+    assert_int_equal(pool_create(4, &pool), KILN_OK);
+    for (int kind = 0; kind < 4; kind++)
+        for (size_t i = 0; i < sizeof heights / sizeof heights[0]; i++) {
+            struct picture picture = {301, heights[i], 3, 8, pixels, NULL};
+            uint64_t bound = png_bound(301, heights[i], 3, 8), one = 0, many = 0;
+            uint8_t *first = malloc(bound), *second = malloc(bound);
+            picture_fill(pixels, (size_t)301 * 3 * heights[i], 301 * 3, kind);
+            assert_int_equal(png_write(&picture, NULL, NULL, first, bound, &one), KILN_OK);
+            for (int round = 0; round < 2; round++) {
+                uint64_t room = round ? one : bound;
+                assert_int_equal(png_write(&picture, NULL, pool, second, room, &many), KILN_OK);
+                assert_int_equal(one, many);
+                assert_memory_equal(first, second, one);
+            }
+            free(first);
+            free(second);
+        }
+    pool_destroy(pool);
+}
+
+/* Indices with their palette are the picture that the palette makes of them. */
+static void test_write_indices(void **state) {
+    static uint8_t indices[90 * 70], palette[256 * 3], rgb[90 * 70 * 3], file[1 << 16];
+    struct picture picture = {90, 70, 1, 8, indices, palette};
+    struct picture colors = {90, 70, 3, 8, rgb, NULL};
+    uint64_t size = 0;
+    (void)state;
+    picture_fill(palette, sizeof palette, 3, 2);
+    picture_fill(indices, sizeof indices, 90, 1);
+    for (size_t i = 0; i < sizeof indices; i++)
+        memcpy(rgb + 3 * i, palette + 3 * (size_t)indices[i], 3);
+    assert_int_equal(png_write(&picture, NULL, NULL, file, sizeof file, &size), KILN_OK);
+    file_check(&colors, file, size);
+    assert_int_equal(png_write_small(&picture, NULL, 9, file, sizeof file, &size), KILN_OK);
+    file_check(&colors, file, size);
 }
 
 static void test_write_texts(void **state) {
     static const struct image_text texts[] = {{"Parameters", "a=1&b=2"}, {NULL, NULL}};
     static uint8_t first[4096], second[4096];
-    struct picture picture = {2, 2, 1, 8, "abcd"};
+    struct picture picture = {2, 2, 1, 8, "abcd", NULL};
     uint64_t size = 0, again = 0;
     (void)state;
-    assert_int_equal(png_write(&picture, texts, first, sizeof first, &size), KILN_OK);
+    assert_int_equal(png_write(&picture, texts, NULL, first, sizeof first, &size), KILN_OK);
     assert_memory_equal(first + 37, "tEXtParameters\0a=1&b=2", 22); /* behind signature and IHDR */
-    assert_int_equal(png_write(&picture, texts, second, sizeof second, &again), KILN_OK);
+    assert_int_equal(png_write(&picture, texts, NULL, second, sizeof second, &again), KILN_OK);
     assert_int_equal(size, again);
     assert_memory_equal(first, second, size);
     for (uint64_t capacity = 0; capacity < size; capacity++)
-        assert_int_equal(png_write(&picture, texts, second, capacity, &again), KILN_INTERNAL);
-    assert_int_equal(png_write(&picture, texts, second, size + 64, &again), KILN_OK);
-    assert_int_equal(png_write(&picture, NULL, second, sizeof second, &again), KILN_OK);
+        assert_int_equal(png_write(&picture, texts, NULL, second, capacity, &again), KILN_INTERNAL);
+    assert_int_equal(png_write(&picture, texts, NULL, second, size + 64, &again), KILN_OK);
+    assert_int_equal(png_write(&picture, NULL, NULL, second, sizeof second, &again), KILN_OK);
     assert_int_equal(png_bound(UINT32_MAX, UINT32_MAX, 4, 16), 0);
     assert_int_equal(png_bound(1 << 20, 1 << 20, 1, 8), 0);
 }
 
 /* A valid grey 5×4 file to be broken. */
 static size_t sample_make(uint8_t out[4096]) {
-    struct picture picture = {5, 4, 1, 8, "abcdefghijklmnopqrst"};
+    struct picture picture = {5, 4, 1, 8, "abcdefghijklmnopqrst", NULL};
     uint64_t size = 0;
-    assert_int_equal(png_write(&picture, NULL, out, 4096, &size), KILN_OK);
+    assert_int_equal(png_write(&picture, NULL, NULL, out, 4096, &size), KILN_OK);
     return (size_t)size;
 }
 
@@ -311,9 +422,11 @@ static void test_chunks(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_variants),    cmocka_unit_test(test_write),
-        cmocka_unit_test(test_write_texts), cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_flipped),     cmocka_unit_test(test_lying),
+        cmocka_unit_test(test_variants),      cmocka_unit_test(test_write),
+        cmocka_unit_test(test_write_large),   cmocka_unit_test(test_write_palette),
+        cmocka_unit_test(test_write_threads), cmocka_unit_test(test_write_indices),
+        cmocka_unit_test(test_write_texts),   cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_flipped),       cmocka_unit_test(test_lying),
         cmocka_unit_test(test_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
