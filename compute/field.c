@@ -355,7 +355,7 @@ void form_set_array(struct form *form, const char *name, struct array_ref array)
     if (!field)
         return;
     assert(field->type == FIELD_ARRAY);
-    if (in_range(field, (double)array.count)) {
+    if (array.rows > 0 || in_range(field, (double)array.count)) {
         memcpy(member(form, field), &array, sizeof array);
         return;
     }

@@ -28,16 +28,19 @@
 enum field_type { FIELD_BOOL, FIELD_INT, FIELD_REAL, FIELD_ENUM, FIELD_ARRAY, FIELD_BLOB };
 
 /** Numbers in a job's input block: `count` doubles (8-byte aligned) at `offset` bytes from its
- * start. */
+    start. An array of arrays (FIELD_ROWS) has its `rows` one after the other, and behind all
+   numbers as many doubles again, the rows' lengths; rows 0: a plain array. */
 struct array_ref {
     uint64_t offset;
     uint64_t count;
+    uint64_t rows;
 };
 
 enum field_flags {
     FIELD_OPTIONAL =
         1, /* may be absent without a default (REAL: NaN, INT: FIELD_ABSENT, ARRAY: count 0) */
     FIELD_ABOVE_MIN = 2, /* `min` itself is out of range */
+    FIELD_ROWS = 4,      /* ARRAY: may also be an array of arrays; the range is that of each */
 };
 
 #define FIELD_ABSENT INT64_MIN
@@ -123,7 +126,7 @@ void fields_print_json(const struct field *fields, const void *params, struct te
     the words of JSON Schema: type is boolean, integer, number, string (with `choices` for ENUM,
     with `encoding` "base64" for BLOB) or array; a range that excludes its minimum has
     `exclusiveMinimum`, an array has `minItems` and `maxItems`. Members that say nothing (no unit,
-    no limit, no default) are left out. */
+    no limit, no default) are left out; `rows` is true where an array of arrays is taken too. */
 void fields_describe(const struct field *fields, struct text *out);
 
 #endif

@@ -92,6 +92,7 @@ static void range_describe(const struct field *field, struct text *out) {
     if (!(field->min < field->max))
         return;
     if (field->type == FIELD_ARRAY) {
+        text_string(out, field->flags & FIELD_ROWS ? ",\"rows\":true" : "");
         limit_member(out, "minItems", field->min);
         limit_member(out, "maxItems", field->max);
     } else if (field->type == FIELD_INT || field->type == FIELD_REAL) {

@@ -22,7 +22,7 @@
  * both. A peak is a bin, or the middle (the lower of two) of a run of equal bins, above its
  * neighbours; ends of the grid and neighbours that are NaN do not count against it. Peaks fall in
  * power; of equal ones the lower index comes first; places that are left have index -1 and power
- * NaN. Only for grids (frequency NULL).
+ * NaN. In a list of frequencies neighbours are those of its order.
  *
  * Accuracy on standard power, nterms 1, |t| ≤ 4000, f ≤ 100, n ≤ 4096: fp64 1e-9 absolute; fp32
  * 5e-6 absolute. The phase is reduced in double in both.

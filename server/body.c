@@ -106,7 +106,7 @@ enum kiln_status reading_set_text(struct reading *reading, const char *name, cha
     }
     if (field != NULL && field->type == FIELD_ARRAY && !form_has(&reading->form, name)) {
         char why[96];
-        struct array_ref array = {0, 0};
+        struct array_ref array = {0};
         enum kiln_status status = series_text(&reading->series, text, reading_numbers_max(reading),
                                               &array, why, sizeof why);
         return reading_array(reading, name, status, array, why);

@@ -34,18 +34,30 @@ static enum kiln_status image_take(struct reading *reading, const char *name, co
     return KILN_OK;
 }
 
+/* Whether the field `layout`, where the kind has one, says that rows are series. */
+static bool layout_is_batch(const struct reading *reading) {
+    const struct field *field = form_find(&reading->form, "layout");
+    int32_t layout = 0;
+    if (field != NULL) {
+        memcpy(&layout, (const char *)reading->form.params + field->offset, sizeof layout);
+    }
+    return layout != 0;
+}
+
 /* Columns become the fields t, y and dy. */
 static enum kiln_status series_take(struct reading *reading, const char *bytes, size_t size,
                                     enum format format) {
     static const char *const names[] = {"t", "y", "dy"};
-    struct array_ref arrays[3] = {{0, 0}, {0, 0}, {0, 0}};
+    static enum kiln_status (*const readers[])(struct series *, const void *, size_t, uint64_t,
+                                               struct array_ref[3], int *, char *,
+                                               size_t) = {series_csv, series_npy, series_npy_batch};
+    int reader = format != FORMAT_NPY ? 0 : layout_is_batch(reading) ? 2 : 1;
+    struct array_ref arrays[3] = {{0}, {0}, {0}};
     uint64_t most = reading_numbers_max(reading);
     char why[160] = "";
     int count = 0;
     enum kiln_status status =
-        format == FORMAT_NPY
-            ? series_npy(&reading->series, bytes, size, most, arrays, &count, why, sizeof why)
-            : series_csv(&reading->series, bytes, size, most, arrays, &count, why, sizeof why);
+        readers[reader](&reading->series, bytes, size, most, arrays, &count, why, sizeof why);
     if (status == KILN_MALFORMED) {
         return exchange_fault(reading->exchange, status, "The %s data cannot be read: %s",
                               format_row(format)->name, why);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Validated arrays of numbers have one comma less than elements; nested ones are refused later. */
+/* Validated arrays of numbers have one comma less than elements; nested ones have no more. */
 static uint64_t elements_bound(const struct json_value *array) {
     uint64_t commas = 0;
     for (size_t i = 0; i < array->size; i++) {
@@ -17,9 +17,64 @@ static uint64_t elements_bound(const struct json_value *array) {
     return commas + 1;
 }
 
+/* True for an array whose first element is one. */
+static bool nested(const struct json_value *value) {
+    struct json_value first;
+    size_t cursor = 0;
+    return value->type == JSON_ARRAY && json_next_element(value, &cursor, &first) &&
+           first.type == JSON_ARRAY;
+}
+
+/* The rows of an array of arrays one after the other, their lengths behind them. */
+static enum kiln_status rows_read(const struct json_value *value, double *place, uint64_t bound,
+                                  struct array_ref *array, char *why, size_t why_size) {
+    struct json_value row;
+    uint64_t used = 0, rows = 0;
+    double *lengths = place + bound;
+    for (size_t cursor = 0; json_next_element(value, &cursor, &row); rows++) {
+        size_t bad = 0;
+        size_t count = row.type == JSON_ARRAY
+                           ? json_numbers(&row, place + used, (size_t)(bound - used), &bad)
+                           : SIZE_MAX;
+        if (row.type != JSON_ARRAY) {
+            snprintf(why, why_size, "element %llu is not an array, but the first is",
+                     (unsigned long long)rows);
+            return KILN_INVALID;
+        }
+        if (count == SIZE_MAX) {
+            snprintf(why, why_size, "element %zu of series %llu is not a number", bad,
+                     (unsigned long long)rows);
+            return KILN_INVALID;
+        }
+        lengths[rows] = (double)count;
+        used += count;
+    }
+    memmove(place + used, lengths, (size_t)rows * sizeof *lengths);
+    array->count = used;
+    array->rows = rows;
+    return KILN_OK;
+}
+
+static enum kiln_status nested_read(struct reading *reading, const char *name,
+                                    const struct json_value *value, uint64_t bound) {
+    struct array_ref array = {0};
+    double *place;
+    char why[96];
+    uint64_t rows = 0;
+    struct json_value row;
+    for (size_t cursor = 0; json_next_element(value, &cursor, &row);) {
+        rows++;
+    }
+    enum kiln_status status = series_reserve(&reading->series, bound + rows, &array, &place);
+    if (status == KILN_OK) {
+        status = rows_read(value, place, bound, &array, why, sizeof why);
+    }
+    return reading_array(reading, name, status, array, why);
+}
+
 static enum kiln_status array_read(struct reading *reading, const char *name,
                                    const struct json_value *value) {
-    struct array_ref array = {0, 0};
+    struct array_ref array = {0};
     double *place;
     char why[96];
     size_t bad = 0;
@@ -31,6 +86,9 @@ static enum kiln_status array_read(struct reading *reading, const char *name,
             snprintf(why, sizeof why, "has more than %llu elements", (unsigned long long)most);
         }
         return reading_array(reading, name, KILN_INVALID, array, why);
+    }
+    if (nested(value) && form_find(&reading->form, name)->flags & FIELD_ROWS) {
+        return nested_read(reading, name, value, bound);
     }
     enum kiln_status status = series_reserve(&reading->series, bound, &array, &place);
     if (status == KILN_OK) {

@@ -35,7 +35,7 @@ enum kiln_status series_reserve(struct series *series, uint64_t count, struct ar
         arena_give(series->arena, &series->block);
         series->block = larger;
     }
-    *array = (struct array_ref){series->used, count};
+    *array = (struct array_ref){.offset = series->used, .count = count};
     *place = arena_at(series->arena, series->block.offset + series->used);
     series->used = needed;
     return KILN_OK;
@@ -77,7 +77,7 @@ enum kiln_status series_text(struct series *series, const char *text, uint64_t m
     return KILN_OK;
 }
 
-enum kiln_status series_csv(struct series *series, const char *text, size_t size, uint64_t most,
+enum kiln_status series_csv(struct series *series, const void *text, size_t size, uint64_t most,
                             struct array_ref arrays[3], int *count, char *why, size_t why_size) {
     struct array_ref all;
     double *place;
@@ -92,7 +92,8 @@ enum kiln_status series_csv(struct series *series, const char *text, size_t size
     status = csv_read(text, size, place, place + capacity, place + 2 * capacity, capacity, &rows,
                       count, why, why_size);
     for (int i = 0; status == KILN_OK && i < *count; i++) {
-        arrays[i] = (struct array_ref){all.offset + (uint64_t)i * capacity * sizeof(double), rows};
+        arrays[i] = (struct array_ref){
+            .offset = all.offset + (uint64_t)i * capacity * sizeof(double), .count = rows};
     }
     return status;
 }
@@ -127,5 +128,44 @@ enum kiln_status series_npy(struct series *series, const void *bytes, size_t siz
             place[j] = npy_element(&npy, bytes, index);
         }
     }
+    return KILN_OK;
+}
+
+enum kiln_status series_npy_batch(struct series *series, const void *bytes, size_t size,
+                                  uint64_t most, struct array_ref arrays[3], int *count, char *why,
+                                  size_t why_size) {
+    struct npy npy;
+    double *place;
+    enum kiln_status status = npy_parse(bytes, size, true, &npy, why, why_size);
+    if (status != KILN_OK) {
+        return status;
+    }
+    if (npy.dimensions != 2 || npy.shape[0] < 2 || npy.shape[1] == 0) {
+        snprintf(why, why_size, "the array must have a row of times and one for each series");
+        return KILN_MALFORMED;
+    }
+    uint64_t points = npy.shape[1], rows = npy.shape[0] - 1;
+    if (npy.count > most) {
+        return too_many(npy.count, most, why, why_size);
+    }
+    *count = 2;
+    status = series_reserve(series, points, &arrays[0], &place);
+    for (uint64_t j = 0; status == KILN_OK && j < points; j++) {
+        place[j] = npy_element(&npy, bytes, j);
+    }
+    if (status == KILN_OK) {
+        status = series_reserve(series, rows * points + rows, &arrays[1], &place);
+    }
+    if (status != KILN_OK) {
+        return status;
+    }
+    for (uint64_t j = 0; j < rows * points; j++) {
+        place[j] = npy_element(&npy, bytes, points + j);
+    }
+    for (uint64_t i = 0; i < rows; i++) {
+        place[rows * points + i] = (double)points;
+    }
+    arrays[1].count = rows * points;
+    arrays[1].rows = rows;
     return KILN_OK;
 }

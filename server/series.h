@@ -28,8 +28,14 @@ enum kiln_status series_text(struct series *series, const char *text, uint64_t m
                              struct array_ref *array, char *why, size_t why_size);
 
 /** Appends the columns of CSV text: `count` (2 or 3) arrays. Errors as series_text. */
-enum kiln_status series_csv(struct series *series, const char *text, size_t size, uint64_t most,
+enum kiln_status series_csv(struct series *series, const void *text, size_t size, uint64_t most,
                             struct array_ref arrays[3], int *count, char *why, size_t why_size);
+
+/** Appends the rows of an NPY array of shape (1+S)×N: the first is arrays[0], the others together
+   are arrays[1], an array of arrays. Errors as series_text. */
+enum kiln_status series_npy_batch(struct series *series, const void *bytes, size_t size,
+                                  uint64_t most, struct array_ref arrays[3], int *count, char *why,
+                                  size_t why_size);
 
 /** Appends the rows of an NPY array of shape 2×N or 3×N, or its columns where it is N×2 or N×3.
     Errors as series_text. */

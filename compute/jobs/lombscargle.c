@@ -2,8 +2,8 @@
  * lombscargle.c: the generalised Lomb-Scargle periodogram of an unevenly sampled series.
  *
  * Names, defaults, grids and normalizations are astropy's. The files: _check (what may be asked
- * for), _grid (which frequencies), _run (weights, centring, device), _peaks, _alarm (significance),
- * _result (representations).
+ * for), _rows (one curve or several), _grid (which frequencies), _run (weights, centring, device),
+ * _peaks, _alarm and _bootstrap (significance), _result (representations).
  *
  * Threads: tables are constant; check and plan run in the front, run on a worker's slot thread.
  */
@@ -21,30 +21,36 @@ static const char *const methods[] = {"auto", "direct", "nufft", NULL};
 static const char *const precisions[] = {"fp64", "fp32", NULL};
 static const char *const alarms[] = {"none", "naive", "davies", "baluev", "bootstrap", NULL};
 static const char *const parts[] = {"all", "peaks", NULL};
+static const char *const layouts[] = {"curve", "batch", NULL};
 
 const struct field lombscargle_fields[] = {
     {.name = "t",
      .type = FIELD_ARRAY,
+     .flags = FIELD_ROWS,
      .offset = AT(t),
      .min = LOMBSCARGLE_SAMPLES_MIN,
      .max = INFINITY,
      .unit = "the client's unit of time",
-     .help = "Times of the samples, in any order; equal times are allowed."},
+     .help =
+         "Times of the samples, in any order; equal times are allowed. An array of arrays where "
+         "every series has its own."},
     {.name = "y",
      .type = FIELD_ARRAY,
+     .flags = FIELD_ROWS,
      .offset = AT(y),
      .min = LOMBSCARGLE_SAMPLES_MIN,
      .max = INFINITY,
      .unit = "",
-     .help = "Values, one for each time."},
+     .help = "Values, one for each time. An array of arrays for several series."},
     {.name = "dy",
      .type = FIELD_ARRAY,
-     .flags = FIELD_OPTIONAL,
+     .flags = FIELD_OPTIONAL | FIELD_ROWS,
      .offset = AT(dy),
      .min = LOMBSCARGLE_SAMPLES_MIN,
      .max = INFINITY,
      .unit = "unit of y",
-     .help = "Standard errors of the values, above 0; the weights are 1/dy^2."},
+     .help = "Standard errors of the values, above 0; the weights are 1/dy^2. Like y, or one array "
+             "for series that share their times."},
     {.name = "minimum_frequency",
      .type = FIELD_REAL,
      .flags = FIELD_OPTIONAL,
@@ -135,10 +141,10 @@ const struct field lombscargle_fields[] = {
      .type = FIELD_INT,
      .offset = AT(nterms),
      .min = 1,
-     .max = 1,
+     .max = LOMBSCARGLE_TERMS_MAX,
      .preset = "1",
      .unit = "terms",
-     .help = "Fourier terms of the model; 1 for now."},
+     .help = "Fourier terms of the model: a sinusoid and its harmonics."},
     {.name = "method",
      .type = FIELD_ENUM,
      .offset = AT(method),
@@ -167,7 +173,25 @@ const struct field lombscargle_fields[] = {
      .preset = "none",
      .choices = alarms,
      .unit = "",
-     .help = "Method of the peaks' false-alarm probability. bootstrap is not available yet."},
+     .help = "Method of the peaks' false-alarm probability."},
+    {.name = "bootstrap_samples",
+     .type = FIELD_INT,
+     .flags = FIELD_OPTIONAL,
+     .offset = AT(bootstrap_samples),
+     .min = 100,
+     .max = 10000,
+     .preset = "1000",
+     .unit = "resampled series",
+     .help = "How many times false_alarm=bootstrap draws the samples anew."},
+    {.name = "seed",
+     .type = FIELD_INT,
+     .flags = FIELD_OPTIONAL,
+     .offset = AT(seed),
+     .min = 0,
+     .max = 9007199254740991.0,
+     .preset = "0",
+     .unit = "",
+     .help = "Start of the bootstrap's random numbers."},
     {.name = "fields",
      .type = FIELD_ENUM,
      .offset = AT(fields),
@@ -175,6 +199,14 @@ const struct field lombscargle_fields[] = {
      .choices = parts,
      .unit = "",
      .help = "peaks leaves the arrays out of a JSON result."},
+    {.name = "layout",
+     .type = FIELD_ENUM,
+     .offset = AT(layout),
+     .preset = "curve",
+     .choices = layouts,
+     .unit = "",
+     .help = "Rows of an NPY body: t, y and dy of one series, or t and then one row for each "
+             "series."},
     {.name = "plot_width",
      .type = FIELD_INT,
      .offset = AT(plot_width),
@@ -199,9 +231,10 @@ static const enum format accepts[] = {FORMAT_CSV, FORMAT_NPY, FORMAT_NONE};
 
 const double *lombscargle_array(const struct input *input, const uint8_t *data,
                                 const struct array_ref *array) {
-    uint64_t bytes, end, limit;
+    uint64_t numbers, bytes, end, limit;
     if (!data || !array->count || array->offset % sizeof(double) ||
-        __builtin_mul_overflow(array->count, sizeof(double), &bytes) ||
+        __builtin_add_overflow(array->count, array->rows, &numbers) ||
+        __builtin_mul_overflow(numbers, sizeof(double), &bytes) ||
         __builtin_add_overflow(array->offset, bytes, &end) ||
         __builtin_add_overflow(input->offset, input->size, &limit) || end > limit)
         return NULL;
@@ -227,8 +260,8 @@ static size_t canary_input(uint8_t *data, size_t capacity, struct input *input, 
         t[i] = i + 0.3 * sin(2.0 * i);
         y[i] = sin(6.283185307179586 / 7 * t[i]) + 0.1 * cos(5.0 * i);
     }
-    params->t = (struct array_ref){0, CANARY_SAMPLES};
-    params->y = (struct array_ref){bytes, CANARY_SAMPLES};
+    params->t = (struct array_ref){.count = CANARY_SAMPLES};
+    params->y = (struct array_ref){.offset = bytes, .count = CANARY_SAMPLES};
     *input = (struct input){.kind = INPUT_SERIES, .size = 2 * bytes};
     return 2 * bytes;
 }
@@ -242,7 +275,7 @@ const struct job_type lombscargle_job = {
     .params_size = sizeof(struct lombscargle_params),
     .formats = formats,
     .accepts = accepts,
-    .version = 1,
+    .version = 2,
     .check = lombscargle_check,
     .plan = lombscargle_plan,
     .run = lombscargle_run,

@@ -13,12 +13,18 @@
 
 #define LOMBSCARGLE_SAMPLES_MIN 3
 #define LOMBSCARGLE_PEAKS_MAX   1000
-#define LOMBSCARGLE_DENSITY     5.0 /* default of samples_per_peak and nyquist_factor, as astropy's */
+#define LOMBSCARGLE_SERIES_MAX  100000
+/* Samples of all resampled curves of a request: their memory. */
+#define LOMBSCARGLE_RESAMPLED_MAX (INT64_C(1) << 26)
+#define LOMBSCARGLE_DENSITY       5.0 /* default of samples_per_peak and nyquist_factor, as astropy's */
 
 enum lombscargle_method { METHOD_AUTO, METHOD_DIRECT, METHOD_NUFFT };
 enum lombscargle_precision { PRECISION_FP64, PRECISION_FP32 };
 enum lombscargle_alarm { ALARM_NONE, ALARM_NAIVE, ALARM_DAVIES, ALARM_BALUEV, ALARM_BOOTSTRAP };
 enum lombscargle_fields { FIELDS_ALL, FIELDS_PEAKS };
+
+/* How the rows of an NPY body are meant; told to the job as t, y and dy. */
+enum lombscargle_layout { LAYOUT_CURVE, LAYOUT_BATCH };
 
 struct lombscargle_params {
     struct array_ref t, y, dy, frequency;
@@ -27,9 +33,10 @@ struct lombscargle_params {
     double f0, df;
     int64_t nf;
     int64_t nterms, peaks;
+    int64_t bootstrap_samples, seed; /* FIELD_ABSENT where no bootstrap is asked for */
     int64_t plot_width, plot_height; /* pixels */
     int32_t normalization;           /* enum lombscargle_normalization */
-    int32_t method, precision, false_alarm, fields;
+    int32_t method, precision, false_alarm, fields, layout;
     bool fit_mean, center_data;
 };
 
@@ -37,6 +44,22 @@ struct lombscargle_params {
 struct peak {
     double frequency, power; /* of the parabola's vertex */
     uint64_t index;          /* of the highest point, in the order asked for */
+};
+
+/** The light curves of a request, where they lie in the input block. */
+struct lombscargle_rows {
+    const double *t, *y, *dy; /* dy NULL: none */
+    const double *lengths;    /* of the curves; NULL: each has `samples` */
+    uint64_t count, samples;
+    uint64_t total;           /* samples of all curves */
+    bool batch;               /* asked for as an array of arrays */
+    bool shared_t, shared_dy; /* one row for all curves */
+};
+
+/** One of them. */
+struct lombscargle_row {
+    const double *t, *y, *dy;
+    uint64_t n;
 };
 
 /** One periodogram on its way through run. Arrays are host scratch of the stream unless told. */
@@ -51,6 +74,8 @@ struct periodogram {
     double y_mean, yy;       /* of y as it lies here */
     double psd_factor;       /* standard power to astropy's psd */
     const char *note;        /* why there is no power, or NULL */
+    const double *maxima;    /* bootstrap: highest power of each resampled curve, ascending */
+    uint64_t maxima_count;
 
     /* The same by ascending frequency, for peaks and plot. */
     const double *ascending_x; /* NULL for the grid */
@@ -66,6 +91,19 @@ extern const struct field lombscargle_fields[];
 /** Doubles of an array in the input block; NULL for none or where it does not lie in the block. */
 const double *lombscargle_array(const struct input *input, const uint8_t *data,
                                 const struct array_ref *array);
+
+/** Finds the curves. Where shapes contradict each other or lie outside of the block the answer is
+    false, with complaints if `complaints` is not NULL. */
+bool lombscargle_rows_find(const struct lombscargle_params *params, const struct input *input,
+                           const uint8_t *data, struct lombscargle_rows *rows,
+                           struct complaints *complaints);
+
+/** Samples of curve i. */
+uint64_t lombscargle_row_samples(const struct lombscargle_rows *rows, uint64_t i);
+
+/** Curve i, which begins with sample `at` of all of them. */
+struct lombscargle_row lombscargle_row_at(const struct lombscargle_rows *rows, uint64_t i,
+                                          uint64_t at);
 
 /** What a pass over the times gives the grid; n 0 where they are unusable. */
 struct lombscargle_times {
@@ -89,17 +127,32 @@ enum kiln_status lombscargle_plan(const void *params, const struct input *input,
                                   struct plan *plan);
 enum kiln_status lombscargle_run(struct task *task);
 
+/** How many peaks are sought: one even where none was asked for. */
+uint64_t lombscargle_peaks_wanted(const struct lombscargle_params *params);
+
 /** Fills the ascending view and the strongest peaks. KILN_NO_MEMORY. */
 enum kiln_status lombscargle_peaks_find(struct task *task, struct periodogram *periodogram);
 
-/** The analytic false-alarm probability of a peak's power, as astropy 5 computes it; NaN where the
-    method is none or the formula is undefined. */
+/** The same from what a device has found, `count` places. */
+enum kiln_status lombscargle_peaks_take(struct task *task, struct periodogram *periodogram,
+                                        const struct lombscargle_peak *found, uint64_t count);
+
+/** The highest powers of resampled curves, for each of `count` periodograms whose times lie at
+    element curves[i].t of the device's `args->t`. The device is idle before and after. */
+enum kiln_status lombscargle_bootstrap(struct task *task, struct periodogram *periodograms,
+                                       const struct lombscargle_curve *curves, uint64_t count,
+                                       const struct lombscargle_args *args);
+
+/** The false-alarm probability of a peak's power, as astropy 5 computes it; NaN where the method is
+    none or the formula is undefined. */
 double lombscargle_alarm(const struct periodogram *periodogram, double power);
 
 /** Upper bound of an encoded result, 0 on overflow. */
 uint64_t lombscargle_result_bound(const struct lombscargle_params *params, uint64_t nf,
                                   enum format format);
-/** Encodes into the task's result block and sets its size. */
-enum kiln_status lombscargle_result_write(struct task *task, const struct periodogram *periodogram);
+/** Encodes `count` periodograms (one, where the request is for one) into the task's result block
+   and sets its size. */
+enum kiln_status lombscargle_result_write(struct task *task, const struct periodogram *periodograms,
+                                          uint64_t count);
 
 #endif

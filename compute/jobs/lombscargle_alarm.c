@@ -36,6 +36,27 @@ static double single(int normalization, double z, double n) {
     }
 }
 
+/* The same for several terms: what the model explains of noise has a beta distribution, or for psd
+   a gamma distribution, with half the number of fitted functions, which is whole, for its first
+   parameter; so both are sums. */
+static double single_many(const struct lombscargle_params *params, double z, double n) {
+    int terms = (int)params->nterms;
+    double standard = params->normalization == LOMBSCARGLE_MODEL ? z / (1 + z)
+                      : params->normalization == LOMBSCARGLE_LOG ? -expm1(-z)
+                                                                 : z;
+    double rest = 0.5 * (n - 2 * terms - 1), term = 1, sum = 1;
+    if (params->normalization == LOMBSCARGLE_PSD) {
+        for (int k = 1; k < terms; k++)
+            sum += term *= z / k;
+        return exp(-z) * sum;
+    }
+    if (!(rest > 0))
+        return NAN;
+    for (int k = 1; k < terms; k++)
+        sum += term *= (rest + k - 1) / k * standard;
+    return pow(1 - standard, rest) * sum;
+}
+
 /* Expected number of upcrossings of z up to the highest frequency; `w` is that frequency in
    effective baselines. */
 static double crossings(int normalization, double z, double n, double w) {
@@ -57,15 +78,33 @@ static double highest_frequency(const struct periodogram *p) {
     return p->ascending_x ? p->ascending_x[last] : lombscargle_frequency(p, last);
 }
 
+/* Share of the resampled curves whose highest power is this or more. */
+static double bootstrapped(const struct periodogram *p, double power) {
+    uint64_t low = 0, high = p->maxima_count;
+    if (!high)
+        return NAN;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (p->maxima[middle] < power)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return (double)(p->maxima_count - low) / (double)p->maxima_count;
+}
+
 double lombscargle_alarm(const struct periodogram *p, double power) {
     const struct lombscargle_params *params = p->params;
     double n = (double)p->n, highest = highest_frequency(p);
     if (params->false_alarm == ALARM_NONE || isnan(power))
         return NAN;
+    if (params->false_alarm == ALARM_BOOTSTRAP)
+        return bootstrapped(p, power);
     double z = fmax(power, 0); /* rounding may leave it below */
     if (params->normalization == LOMBSCARGLE_STANDARD)
         z = fmin(z, 1);
-    double alone = single(params->normalization, z, n);
+    double alone =
+        params->nterms > 1 ? single_many(params, z, n) : single(params->normalization, z, n);
     if (params->false_alarm == ALARM_NAIVE)
         return -expm1(highest * p->baseline * log1p(-alone));
     double w = highest * sqrt(4 * 3.14159265358979323846 * p->spread);

@@ -17,17 +17,21 @@ static bool complained(const struct complaints *complaints, const char *field) {
     return false;
 }
 
-/* The first value that is not finite (and, for errors, not above 0) is named. */
+/* Index of the first value that is not finite (and, for errors, not above 0). */
+static uint64_t values_bad(const double *values, uint64_t count, bool positive) {
+    uint64_t i = 0;
+    while (i < count && isfinite(values[i]) && (!positive || values[i] > 0))
+        i++;
+    return i;
+}
+
 static bool values_check(const char *field, const double *values, uint64_t count, bool positive,
                          struct complaints *complaints) {
-    for (uint64_t i = 0; i < count; i++) {
-        if (isfinite(values[i]) && (!positive || values[i] > 0))
-            continue;
+    uint64_t bad = values_bad(values, count, positive);
+    if (bad < count)
         complaints_add(complaints, field, "must be finite%s: value %" PRIu64 " is %g",
-                       positive ? " and above 0" : "", i, values[i]);
-        return false;
-    }
-    return true;
+                       positive ? " and above 0" : "", bad, values[bad]);
+    return bad == count;
 }
 
 static bool count_check(const char *field, const struct array_ref *array,
@@ -50,6 +54,23 @@ static bool count_check(const char *field, const struct array_ref *array,
     return false;
 }
 
+/* What the grid needs of a curve's times. */
+static struct lombscargle_times span_check(const double *t, uint64_t n,
+                                           struct complaints *complaints) {
+    double low = t[0], high = t[0];
+    for (uint64_t i = 1; i < n; i++) {
+        low = t[i] < low ? t[i] : low;
+        high = t[i] > high ? t[i] : high;
+    }
+    if (!(high > low))
+        complaints_add(complaints, "t", "has one time only: all values are %g", low);
+    else if (!isfinite(high - low))
+        complaints_add(complaints, "t", "spans more than a double can hold");
+    else
+        return (struct lombscargle_times){n, high - low};
+    return (struct lombscargle_times){0, 0};
+}
+
 /* Looks at t, y and dy; tells the grid what it needs of the times. */
 static struct lombscargle_times series_check(const struct lombscargle_params *params,
                                              const struct input *input, const uint8_t *data,
@@ -67,49 +88,115 @@ static struct lombscargle_times series_check(const struct lombscargle_params *pa
         values_check("dy", dy, params->dy.count, true, complaints);
     if (!usable)
         return times;
-    double low = t[0], high = t[0];
-    for (uint64_t i = 1; i < params->t.count; i++) {
-        low = t[i] < low ? t[i] : low;
-        high = t[i] > high ? t[i] : high;
-    }
-    if (!(high > low))
-        complaints_add(complaints, "t", "has one time only: all values are %g", low);
-    else if (!isfinite(high - low))
-        complaints_add(complaints, "t", "spans more than a double can hold");
-    else
-        times = (struct lombscargle_times){params->t.count, high - low};
-    return times;
+    return span_check(t, params->t.count, complaints);
 }
 
-static void alarm_check(const struct lombscargle_params *params, struct complaints *complaints) {
+/* Looks at one curve of several. The first bad value is named with its series. */
+static bool row_check(const struct lombscargle_row *row, uint64_t index,
+                      const struct limits *limits, struct complaints *complaints) {
+    const struct {
+        const char *field;
+        const double *values;
+        bool positive;
+    } arrays[] = {{"t", row->t, false}, {"y", row->y, false}, {"dy", row->dy, true}};
+    if (row->n > limits->max_samples) {
+        complaints_add(complaints, "y",
+                       "has %" PRIu64 " samples in series %" PRIu64 "; this daemon allows %" PRIu64
+                       " (--max-samples)",
+                       row->n, index, limits->max_samples);
+        return false;
+    }
+    for (size_t a = 0; a < 3; a++) {
+        uint64_t bad =
+            arrays[a].values ? values_bad(arrays[a].values, row->n, arrays[a].positive) : row->n;
+        if (bad == row->n)
+            continue;
+        complaints_add(complaints, arrays[a].field,
+                       "must be finite%s: value %" PRIu64 " of series %" PRIu64 " is %g",
+                       arrays[a].positive ? " and above 0" : "", bad, index, arrays[a].values[bad]);
+        return false;
+    }
+    return true;
+}
+
+/* The grid of several curves is that of the one with the longest baseline. */
+static struct lombscargle_times batch_check(const struct lombscargle_params *params,
+                                            const struct input *input, const uint8_t *data,
+                                            const struct limits *limits,
+                                            struct complaints *complaints) {
+    struct lombscargle_times longest = {0, 0};
+    struct lombscargle_rows rows;
+    if (complained(complaints, "t") || complained(complaints, "y") ||
+        complained(complaints, "dy") ||
+        !lombscargle_rows_find(params, input, data, &rows, complaints))
+        return longest;
+    for (uint64_t i = 0, at = 0; i < rows.count; i++) {
+        struct lombscargle_row row = lombscargle_row_at(&rows, i, at);
+        size_t before = complaints->count;
+        if (!row_check(&row, i, limits, complaints))
+            return (struct lombscargle_times){0, 0};
+        if (i == 0 || !rows.shared_t) {
+            struct lombscargle_times times = span_check(row.t, row.n, complaints);
+            longest = times.baseline > longest.baseline ? times : longest;
+        }
+        if (complaints->count > before)
+            return (struct lombscargle_times){0, 0};
+        at += row.n;
+    }
+    return longest;
+}
+
+static void bootstrap_check(struct lombscargle_params *params, struct complaints *complaints) {
+    uint64_t most = (uint64_t)LOMBSCARGLE_RESAMPLED_MAX / (uint64_t)params->bootstrap_samples;
+    uint64_t total = params->y.count;
+    if (total > most)
+        complaints_add(complaints, "bootstrap_samples",
+                       "is too much for %" PRIu64 " values: their product may be at most %" PRIu64,
+                       total, (uint64_t)LOMBSCARGLE_RESAMPLED_MAX);
+}
+
+static void alarm_check(struct lombscargle_params *params, struct complaints *complaints) {
+    if (params->false_alarm == ALARM_BOOTSTRAP) {
+        bootstrap_check(params, complaints);
+        return;
+    }
+    params->bootstrap_samples = params->seed = FIELD_ABSENT;
     if (params->false_alarm == ALARM_NONE)
         return;
-    if (params->false_alarm == ALARM_BOOTSTRAP)
-        complaints_add(complaints, "false_alarm",
-                       "bootstrap is not available in this version; use naive, davies or baluev");
-    else if (!params->fit_mean && !params->center_data)
+    if (!params->fit_mean && !params->center_data)
         complaints_add(complaints, "false_alarm", "needs fit_mean or center_data");
     else if (params->normalization == LOMBSCARGLE_PSD && !params->dy.count)
         complaints_add(complaints, "false_alarm", "needs dy where normalization is psd");
+    else if (params->nterms != 1 && params->false_alarm != ALARM_NAIVE)
+        complaints_add(complaints, "false_alarm",
+                       "needs nterms 1 for davies and baluev; use naive or bootstrap");
+}
+
+/* Several series at once. */
+static bool is_batch(const struct lombscargle_params *params) {
+    return params->t.rows > 0 || params->y.rows > 0 || params->dy.rows > 0;
 }
 
 void lombscargle_check(void *raw, const struct input *input, const uint8_t *data,
                        enum format format, const struct limits *limits,
                        struct complaints *complaints) {
     struct lombscargle_params *params = raw;
-    (void)format;
-    struct lombscargle_times times = series_check(params, input, data, limits, complaints);
+    bool batch = is_batch(params);
+    struct lombscargle_times times =
+        (batch ? batch_check : series_check)(params, input, data, limits, complaints);
     lombscargle_grid_resolve(params, &times, lombscargle_array(input, data, &params->frequency),
                              limits, complaints);
-    if (params->nterms != 1 && !complained(complaints, "nterms"))
-        complaints_add(complaints, "nterms",
-                       "must be 1: more terms are not available in this "
-                       "version");
     if (params->method == METHOD_NUFFT)
         complaints_add(complaints, "method",
                        "nufft is not available in this version; use direct or auto");
     else
         params->method = METHOD_DIRECT;
+    if (batch && format == FORMAT_PNG)
+        complaints_add(complaints, "format",
+                       "png draws one series; several come as json, npy or csv");
+    if (!batch && params->layout == LAYOUT_BATCH)
+        complaints_add(complaints, "layout", "batch is for NPY bodies");
+    params->layout = LAYOUT_CURVE; /* it has said what it had to say */
     alarm_check(params, complaints);
 }
 
@@ -118,7 +205,9 @@ enum kiln_status lombscargle_plan(const void *raw, const struct input *input, en
     const struct lombscargle_params *params = raw;
     (void)input;
     uint64_t nf = params->frequency.count ? params->frequency.count : (uint64_t)params->nf;
+    double curves =
+        params->false_alarm == ALARM_BOOTSTRAP ? 1 + (double)params->bootstrap_samples : 1;
     plan->result_bytes = lombscargle_result_bound(params, nf, format);
-    plan->cost = (double)params->t.count * (double)nf;
+    plan->cost = (double)params->y.count * (double)nf * (double)params->nterms * curves;
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }

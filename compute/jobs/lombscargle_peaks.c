@@ -114,9 +114,10 @@ static double ascending_x(const struct periodogram *p, uint64_t i) {
     return p->ascending_x ? p->ascending_x[i] : lombscargle_frequency(p, i);
 }
 
-/* Moves a peak to the vertex of the parabola through three points of any spacing. */
-static void peak_refine(const struct periodogram *p, struct peak *peak) {
-    const double *power = p->ascending_power;
+/* Moves a peak to the vertex of the parabola through three points of any spacing: its own and those
+   `before` and `after` it, of which the powers are given. */
+static void peak_refine(const struct periodogram *p, struct peak *peak, double before_power,
+                        double after_power) {
     uint64_t i = peak->index;
     peak->frequency = ascending_x(p, i);
     peak->index = p->order ? p->order[i] : i;
@@ -124,7 +125,7 @@ static void peak_refine(const struct periodogram *p, struct peak *peak) {
         return;
     double before = peak->frequency - ascending_x(p, i - 1);
     double after = ascending_x(p, i + 1) - peak->frequency;
-    double rise = (power[i] - power[i - 1]) / before, fall = (power[i + 1] - power[i]) / after;
+    double rise = (peak->power - before_power) / before, fall = (after_power - peak->power) / after;
     double bend = (fall - rise) / (before + after);
     double slope = (rise * after + fall * before) / (before + after);
     double shift = -slope / (2 * bend);
@@ -136,8 +137,12 @@ static void peak_refine(const struct periodogram *p, struct peak *peak) {
         peak->power = fmin(peak->power, 1);
 }
 
+uint64_t lombscargle_peaks_wanted(const struct lombscargle_params *params) {
+    return params->peaks > 0 ? (uint64_t)params->peaks : 1;
+}
+
 enum kiln_status lombscargle_peaks_find(struct task *task, struct periodogram *p) {
-    uint64_t most = p->params->peaks > 0 ? (uint64_t)p->params->peaks : 1;
+    uint64_t most = lombscargle_peaks_wanted(p->params);
     enum kiln_status status = view_order(task, p);
     if (status != KILN_OK)
         return status;
@@ -145,8 +150,26 @@ enum kiln_status lombscargle_peaks_find(struct task *task, struct periodogram *p
     if (!p->peaks)
         return result_no_memory(task);
     peaks_scan(p, most);
-    for (uint64_t i = 0; i < p->peak_count; i++)
-        peak_refine(p, &p->peaks[i]);
+    for (uint64_t k = 0; k < p->peak_count; k++) {
+        uint64_t i = p->peaks[k].index;
+        double before = i > 0 ? p->ascending_power[i - 1] : NAN;
+        peak_refine(p, &p->peaks[k], before, i + 1 < p->nf ? p->ascending_power[i + 1] : NAN);
+    }
+    qsort(p->peaks, p->peak_count, sizeof *p->peaks, by_strength);
+    return KILN_OK;
+}
+
+enum kiln_status lombscargle_peaks_take(struct task *task, struct periodogram *p,
+                                        const struct lombscargle_peak *found, uint64_t count) {
+    p->peaks = result_scratch(task, count, sizeof *p->peaks);
+    if (!p->peaks)
+        return result_no_memory(task);
+    for (; p->peak_count < count && found[p->peak_count].index >= 0; p->peak_count++) {
+        const struct lombscargle_peak *from = &found[p->peak_count];
+        struct peak *peak = &p->peaks[p->peak_count];
+        *peak = (struct peak){.power = from->power, .index = (uint64_t)from->index};
+        peak_refine(p, peak, from->before, from->after);
+    }
     qsort(p->peaks, p->peak_count, sizeof *p->peaks, by_strength);
     return KILN_OK;
 }

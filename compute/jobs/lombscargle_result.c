@@ -15,21 +15,23 @@
 
 #define NUMBER_MAX 25u  /* "-2.2250738585072014e-308" and a separator */
 #define PEAK_MAX   256u /* one element of "peaks" */
+#define CURVE_MAX  512u /* one of "series" without its arrays */
 
 uint64_t lombscargle_result_bound(const struct lombscargle_params *params, uint64_t nf,
                                   enum format format) {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0, series = params->y.rows > 0 ? params->y.rows : 1;
     if (format == FORMAT_PNG)
         return png_bound((uint32_t)params->plot_width, (uint32_t)params->plot_height, 3, 8);
     if (format == FORMAT_NPY)
-        return __builtin_mul_overflow(nf, 2 * sizeof(double), &bytes) ||
+        return __builtin_mul_overflow(nf, (params->y.rows > 0 ? series : 2) * sizeof(double),
+                                      &bytes) ||
                        __builtin_add_overflow(bytes, NPY_WRITE_MAX, &bytes)
                    ? 0
                    : bytes;
-    uint64_t columns = format == FORMAT_CSV || params->frequency.count ? 2 : 1;
+    uint64_t columns = series + (format == FORMAT_CSV || params->frequency.count ? 1 : 0);
     if (format == FORMAT_JSON && params->fields == FIELDS_PEAKS)
         columns = 0;
-    uint64_t rest = RESULT_JSON_MAX + (uint64_t)params->peaks * PEAK_MAX;
+    uint64_t rest = RESULT_JSON_MAX + series * (CURVE_MAX + (uint64_t)params->peaks * PEAK_MAX);
     if (__builtin_mul_overflow(nf, columns * NUMBER_MAX, &bytes) ||
         __builtin_add_overflow(bytes, rest, &bytes))
         return 0;
@@ -82,24 +84,47 @@ static double best_frequency(const struct periodogram *p) {
     return p->peak_count ? p->peaks[0].frequency : NAN;
 }
 
-static enum kiln_status json_write(struct task *task, const struct periodogram *p) {
+/* What there is to say of one curve, after its `samples`. */
+static void curve_write(struct text *text, const struct periodogram *p) {
+    if (p->params->fields == FIELDS_ALL)
+        array_write(text, "power", p->power, p->nf);
+    peaks_write(text, p);
+    number_member(text, "best_period", 1 / best_frequency(p));
+    number_member(text, "best_frequency", best_frequency(p));
+    if (p->note) {
+        text_string(text, ",\"note\":");
+        text_json_string(text, p->note, strlen(p->note));
+    }
+}
+
+static void head_write(struct text *text, const char *before, const struct periodogram *p) {
+    text_format(text, "%s\"samples\":%" PRIu64, before, p->n);
+    number_member(text, "baseline", p->baseline);
+}
+
+static void frequencies_write(struct text *text, const struct periodogram *p) {
+    grid_write(text, p);
+    if (p->params->fields == FIELDS_ALL && p->frequency)
+        array_write(text, "frequency", p->frequency, p->nf);
+}
+
+static enum kiln_status json_write(struct task *task, const struct periodogram *p, uint64_t count) {
     struct text text;
     result_json_open(task, lombscargle_fields, &text);
-    text_format(&text, ",\"samples\":%" PRIu64, p->n);
-    number_member(&text, "baseline", p->baseline);
-    grid_write(&text, p);
-    if (p->params->fields == FIELDS_ALL) {
-        if (p->frequency)
-            array_write(&text, "frequency", p->frequency, p->nf);
-        array_write(&text, "power", p->power, p->nf);
+    if (p->params->y.rows == 0) {
+        head_write(&text, ",", p);
+        frequencies_write(&text, p);
+        curve_write(&text, p);
+        return result_json_close(task, &text);
     }
-    peaks_write(&text, p);
-    number_member(&text, "best_period", 1 / best_frequency(p));
-    number_member(&text, "best_frequency", best_frequency(p));
-    if (p->note) {
-        text_string(&text, ",\"note\":");
-        text_json_string(&text, p->note, strlen(p->note));
+    frequencies_write(&text, p);
+    text_string(&text, ",\"series\":[");
+    for (uint64_t i = 0; i < count; i++) {
+        head_write(&text, i ? ",{" : "{", &p[i]);
+        curve_write(&text, &p[i]);
+        text_string(&text, "}");
     }
+    text_string(&text, "]");
     return result_json_close(task, &text);
 }
 
@@ -110,26 +135,34 @@ static void csv_number(struct text *text, double value) {
         text_string(text, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
 }
 
-static enum kiln_status csv_write(struct task *task, const struct periodogram *p) {
+static enum kiln_status csv_write(struct task *task, const struct periodogram *p, uint64_t count) {
     struct text text;
     text_init(&text, (char *)task->result, task->capacity);
-    text_string(&text, "frequency,power\n");
+    text_string(&text, "frequency");
+    for (uint64_t k = 0; k < count; k++)
+        if (p->params->y.rows > 0)
+            text_format(&text, ",power_%" PRIu64, k);
+        else
+            text_string(&text, ",power");
+    text_string(&text, "\n");
     for (uint64_t i = 0; i < p->nf; i++) {
         csv_number(&text, lombscargle_frequency(p, i));
-        text_bytes(&text, ",", 1);
-        csv_number(&text, p->power[i]);
+        for (uint64_t k = 0; k < count; k++) {
+            text_bytes(&text, ",", 1);
+            csv_number(&text, p[k].power[i]);
+        }
         text_bytes(&text, "\n", 1);
     }
     task->size = text.size;
     return text.full ? KILN_INTERNAL : KILN_OK;
 }
 
-/* The power's row already lies in place. */
-static enum kiln_status npy_write(struct task *task, const struct periodogram *p) {
-    double *frequency = p->power - p->nf;
+/* The power's rows already lie in place, of several curves all that there is. */
+static enum kiln_status npy_write(struct task *task, const struct periodogram *p, uint64_t count) {
     (void)task;
-    for (uint64_t i = 0; i < p->nf; i++)
-        frequency[i] = lombscargle_frequency(p, i);
+    (void)count;
+    for (uint64_t i = 0; p->params->y.rows == 0 && i < p->nf; i++)
+        (p->power - p->nf)[i] = lombscargle_frequency(p, i);
     return KILN_OK;
 }
 
@@ -149,7 +182,8 @@ static void titles_print(const struct periodogram *p, char *title, size_t title_
     snprintf(label, label_size, best > 0 ? "period %.6g" : "no period", 1 / best);
 }
 
-static enum kiln_status png_draw(struct task *task, const struct periodogram *p) {
+static enum kiln_status png_draw(struct task *task, const struct periodogram *p, uint64_t count) {
+    (void)count; /* one: the check has seen to it */
     const struct lombscargle_params *params = p->params;
     uint32_t width = (uint32_t)params->plot_width, height = (uint32_t)params->plot_height;
     void *memory = result_scratch(task, plot_bytes(width, height), 1);
@@ -180,9 +214,10 @@ static enum kiln_status png_draw(struct task *task, const struct periodogram *p)
     return result_picture(task, lombscargle_fields, &picture);
 }
 
-enum kiln_status lombscargle_result_write(struct task *task, const struct periodogram *p) {
+enum kiln_status lombscargle_result_write(struct task *task, const struct periodogram *p,
+                                          uint64_t count) {
     static enum kiln_status (*const writers[FORMAT_COUNT])(struct task *,
-                                                           const struct periodogram *) = {
+                                                           const struct periodogram *, uint64_t) = {
         [FORMAT_JSON] = json_write,
         [FORMAT_NPY] = npy_write,
         [FORMAT_CSV] = csv_write,
@@ -190,5 +225,5 @@ enum kiln_status lombscargle_result_write(struct task *task, const struct period
     };
     if (task->format >= FORMAT_COUNT || !writers[task->format])
         return KILN_INTERNAL;
-    return writers[task->format](task, p);
+    return writers[task->format](task, p, count);
 }

@@ -88,9 +88,13 @@ static void products_combine(const double *products, int rows, int64_t count, do
 /* `count` neighbouring frequencies of a grid; false if cancelled. */
 static bool grid_sums(const struct job *job, const struct curve *curve, int64_t first,
                       int64_t count, const struct space *space) {
-    struct lombscargle_rows rows = {.df = job->args->df};
-    rows.rows = (int)((count + 4 * LOMBSCARGLE_ROW - 1) / (4 * LOMBSCARGLE_ROW)) * 4;
-    rows.f = grid_frequency(job->args, (double)first + LOMBSCARGLE_OFFSETS - 0.5, &rows.f_low);
+    const int64_t grain = LOMBSCARGLE_RENEW * LOMBSCARGLE_ROW;
+    const struct lombscargle_rows rows = {
+        .f0 = job->args->f0,
+        .df = job->args->df,
+        .k = (double)first + LOMBSCARGLE_OFFSETS - 0.5,
+        .rows = (int)((count + grain - 1) / grain) * LOMBSCARGLE_RENEW,
+    };
     size_t half = 2 * (size_t)rows.rows * LOMBSCARGLE_ROW;
     int stride = LOMBSCARGLE_SUMS(job->terms);
     for (int h = 1; h <= 2 * job->terms; h++) {
@@ -224,9 +228,11 @@ static void tiles_choose(struct job *job, size_t series) {
     const int64_t nf = job->args->nf;
     int64_t threads = (int64_t)pool_width(job->stream->pool) * TILES_THREAD;
     int64_t share = nf / (threads / (int64_t)(series < 64 ? series : 64) + 1);
-    int64_t rows = share / LOMBSCARGLE_ROW / 4 * 4;
+    int64_t rows = share / LOMBSCARGLE_ROW / LOMBSCARGLE_RENEW * LOMBSCARGLE_RENEW;
     job->listed = job->args->frequency || nf < GRID_MIN;
-    rows = rows < 4 ? 4 : rows > LOMBSCARGLE_ROWS ? LOMBSCARGLE_ROWS : rows;
+    rows = rows < LOMBSCARGLE_RENEW  ? LOMBSCARGLE_RENEW
+           : rows > LOMBSCARGLE_ROWS ? LOMBSCARGLE_ROWS
+                                     : rows;
     job->tile = job->listed ? 16 : rows * LOMBSCARGLE_ROW;
     job->tiles = (size_t)((nf - 1) / job->tile + 1);
 }

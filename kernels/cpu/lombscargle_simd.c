@@ -118,7 +118,6 @@ static inline size_t place(size_t column, size_t j) {
 
 /* The phase steps of a product at one harmonic, each as a sum of two doubles. */
 struct steps {
-    double first, first_low;               /* the first row's centre */
     double row, row_low, seeds, seeds_low; /* from row to row, and from seed to seed */
     double offset[SEEDS], offset_low[SEEDS];
 };
@@ -131,7 +130,6 @@ static inline void scale_exactly(double factor, double x, double x_low, double *
 static struct steps steps_make(const struct lombscargle_rows *rows, int harmonic) {
     struct steps steps;
     double h = harmonic;
-    scale_exactly(h, rows->f, rows->f_low, &steps.first, &steps.first_low);
     scale_exactly(h * LOMBSCARGLE_ROW, rows->df, 0, &steps.row, &steps.row_low);
     scale_exactly(h * SEEDS, rows->df, 0, &steps.seeds, &steps.seeds_low);
     for (int m = 0; m < SEEDS; m++)
@@ -163,17 +161,30 @@ static void right_fill(const double *restrict t, size_t n, const struct steps *s
     }
 }
 
+/* Cosines and sines of row i's centre. */
+static void centre_fill(const double *t, size_t n, const struct lombscargle_rows *rows, int i,
+                        int harmonic, double *c, double *s) {
+    double k = rows->k + (double)i * LOMBSCARGLE_ROW, f, low;
+    double product = k * rows->df, sum = rows->f0 + product, back = sum - rows->f0;
+    double error = (rows->f0 - (sum - back)) + (product - back);
+    error += product_error(k, rows->df, product);
+    scale_exactly(harmonic, sum, error, &f, &low);
+    sincos_fill(t, n, f, low, c, s);
+}
+
 /* Lines: weighted cosines and sines of the centres' phases. */
 static void left_fill(const struct lombscargle_samples *samples, size_t first, size_t n,
-                      const struct steps *steps, int rows, bool values, real *restrict left) {
+                      const struct steps *steps, const struct lombscargle_rows *rows, int harmonic,
+                      bool values, real *restrict left) {
     double c[BLOCK], s[BLOCK], step_c[BLOCK], step_s[BLOCK];
     const double *t = samples->t + first;
     const real *restrict w = (const real *)samples->w + first;
     const real *restrict wy = (const real *)samples->wy + first;
-    real *restrict again = left + 2 * (size_t)rows * BLOCK;
-    sincos_fill(t, n, steps->first, steps->first_low, c, s);
+    real *restrict again = left + 2 * (size_t)rows->rows * BLOCK;
     sincos_fill(t, n, steps->row, steps->row_low, step_c, step_s);
-    for (int i = 0; i < rows; i++, left += 2 * BLOCK, again += 2 * BLOCK) {
+    for (int i = 0; i < rows->rows; i++, left += 2 * BLOCK, again += 2 * BLOCK) {
+        if (i % LOMBSCARGLE_RENEW == 0)
+            centre_fill(t, n, rows, i, harmonic, c, s);
         for (size_t j = 0; j < n; j++) {
             left[j] = w[j] * (real)c[j];
             left[BLOCK + j] = w[j] * (real)s[j];
@@ -220,7 +231,7 @@ static void block_add(const struct lombscargle_samples *samples, size_t first, s
     size_t lines = (values ? 4 : 2) * (size_t)rows->rows;
     real *left = work->left, *right = work->right;
     right_fill(samples->t + first, n, &steps, right);
-    left_fill(samples, first, n, &steps, rows->rows, values, left);
+    left_fill(samples, first, n, &steps, rows, harmonic, values, left);
     for (size_t column = 0; column < LOMBSCARGLE_ROW; column += PANEL)
         for (size_t line = 0; line < lines; line += LINES)
             panel_multiply(left + line * BLOCK, right + column * BLOCK, n,

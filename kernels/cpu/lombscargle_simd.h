@@ -21,7 +21,8 @@
 #define LOMBSCARGLE_OFFSETS 32
 #define LOMBSCARGLE_ROW     (2 * LOMBSCARGLE_OFFSETS) /* frequencies, and columns of a product */
 #define LOMBSCARGLE_ROWS    64                        /* most rows of frequencies at a time */
-#define LOMBSCARGLE_GRAIN   8                         /* samples are padded to multiples of this */
+#define LOMBSCARGLE_RENEW   8 /* rows whose phases come from one by rotation */
+#define LOMBSCARGLE_GRAIN   8 /* samples are padded to multiples of this */
 
 /** Samples as `real` and as double elements. */
 struct lombscargle_samples {
@@ -30,9 +31,10 @@ struct lombscargle_samples {
     const void *w, *wy; /* real; weights times `weight` of the job */
 };
 
-/** Rows around f + f_low + LOMBSCARGLE_ROW df i, i < rows: a multiple of 4. */
+/** Rows around f0 + (k + LOMBSCARGLE_ROW i) df, i < rows: a multiple of LOMBSCARGLE_RENEW. Sums of
+    a frequency do not depend on what else is computed, as long as tiles begin at multiples too. */
 struct lombscargle_rows {
-    double f, f_low, df;
+    double f0, df, k;
     int rows;
 };
 

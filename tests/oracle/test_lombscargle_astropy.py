@@ -142,6 +142,89 @@ def test_false_alarms(daemon, report):
                          len(got) > 0)
 
 
+def test_terms(daemon, report):
+    """Several terms: astropy's chi2 method, which solves the same equations at each frequency."""
+    f0, df, nf = 0.013, 0.0071, 150
+    frequency = f0 + df * np.arange(nf)
+    for epoch, span in ((0.0, 60.0), (EPOCH, 900.0)):
+        t, y, errors = curve(200, span, 15, epoch=epoch)
+        for terms, fit, center, norm in itertools.product(range(2, 7), (True, False), (True, False),
+                                                          ("standard", "psd")):
+            dy = errors if terms % 2 or norm == "psd" else None
+            options = {"fit_mean": fit, "center_data": center, "nterms": terms}
+            want = astropy_power(t, y, dy, frequency, "chi2", **options)
+            reference = 1.0
+            if norm == "psd":
+                scaled = astropy_power(t, y, dy, frequency, "chi2", normalization=norm, **options)
+                reference = float(scaled[0] / want[0])
+            for precision, bound in (("fp64", FP64), ("fp32", 4 * FP32)):
+                _, got, _ = periodogram(daemon, t, y, dy, f0=f0, df=df, nf=nf, normalization=norm,
+                                        precision=precision, **options)
+                name = (f"t0={epoch:.0f} nterms={terms}{' fit_mean' * fit}"
+                        f"{' center_data' * center}{' dy' * (dy is not None)} {norm} {precision}")
+                report.within(name, np.abs(got / reference - want), bound)
+
+
+def test_batches(daemon, report):
+    """Several series in one request: shared times, own times, NPY; peaks without the power."""
+    curves = [curve(n, 60.0, n, period=p, epoch=EPOCH)
+              for n, p in ((80, 7.3), (55, 3.1), (120, 11.9))]
+    query = {"f0": 0.02, "df": 0.003, "nf": 400}
+    frequency = 0.02 + 0.003 * np.arange(400)
+    ragged = {"t": [list(c[0]) for c in curves], "y": [list(c[1]) for c in curves],
+              "dy": [list(c[2]) for c in curves], **query}
+    t, _, dy = curves[0]
+    rows = np.stack([curves[0][1], np.cos(t - EPOCH) + dy, (t - EPOCH) % 5])
+    shared = {"t": list(t), "y": rows.tolist(), "dy": list(dy), **query}
+    for name, body, times, values, errors in (
+            ("own times", ragged, [c[0] for c in curves], [c[1] for c in curves],
+             [c[2] for c in curves]),
+            ("shared times", shared, [t] * 3, rows, [dy] * 3)):
+        answer = daemon.post("/v1/lombscargle", body, accept=JSON).json()
+        array = daemon.post("/v1/lombscargle", body, accept=NPY).npy()
+        short = daemon.post("/v1/lombscargle", {**body, "fields": "peaks"}, accept=JSON).json()
+        report.check(f"{name}: NPY shape", array.shape == (3, 400), str(array.shape))
+        for i in range(3):
+            want = astropy_power(times[i], values[i], errors[i], frequency, "slow")
+            report.within(f"{name}, series {i}", np.abs(powers(answer["series"][i]) - want), FP64)
+            report.within(f"{name}, series {i}: NPY", np.abs(array[i] - want), FP64)
+            report.check(f"{name}, series {i}: the same peaks without power",
+                         answer["series"][i]["peaks"] == short["series"][i]["peaks"]
+                         and "power" not in short["series"][i])
+    stack = npy_bytes(np.concatenate([[t], rows]))
+    got = daemon.post("/v1/lombscargle", stack, media=NPY, accept=NPY, layout="batch", **query).npy()
+    for i in range(3):
+        want = astropy_power(t, rows[i], None, frequency, "slow")
+        report.within(f"NPY in, series {i}", np.abs(got[i] - want), FP64)
+    del ragged["f0"], ragged["df"], ragged["nf"]
+    where = grid(daemon.post("/v1/lombscargle", ragged, accept=JSON).json())
+    longest = max(curves, key=lambda c: c[0].max() - c[0].min())
+    want = LombScargle(*longest).autofrequency()
+    report.check("the grid is that of the longest baseline",
+                 len(where) == len(want) and np.allclose(where, want, rtol=1e-12, atol=0))
+
+
+def test_bootstrap(daemon, report):
+    """Two bootstraps with draws of their own agree as well as 1000 and 400 draws can."""
+    t, y, dy = curve(50, 40.0, 21)
+    y = y.mean() + np.random.default_rng(21).normal(0, 0.3, t.size) + 0.2 * np.sin(t / 0.7)
+    for errors in (dy, None):
+        where, power, answer = periodogram(daemon, t, y, errors, f0=0.02, df=0.004, nf=300,
+                                           false_alarm="bootstrap", peaks=8)
+        rng = np.random.default_rng(1)
+        maxima = []
+        for _ in range(400):
+            pick = rng.integers(0, t.size, t.size)
+            picked = None if errors is None else errors[pick]
+            maxima.append(LombScargle(t, y[pick], picked).power(where).max())
+        for k, peak in enumerate(answer["peaks"]):
+            want = np.mean(np.array(maxima) >= peak["power"])
+            sigma = np.sqrt(max(want * (1 - want), 0.01) * (1 / 400 + 1 / 1000))
+            report.within(f"bootstrap{', dy' * (errors is not None)}, peak {k}: share {want:.3f}, "
+                          "in standard errors",
+                          abs(peak["false_alarm_probability"] - want) / sigma, 4.5)
+
+
 def test_peaks(daemon, report):
     t, y, dy = curve(300, 200.0, 2, period=7.3, epoch=EPOCH)
     where, power, answer = periodogram(daemon, t, y, dy, maximum_frequency=2, peaks=5)
@@ -190,6 +273,9 @@ def main():
         test_inputs(daemon, report)
         test_outputs(daemon, report)
         test_false_alarms(daemon, report)
+        test_terms(daemon, report)
+        test_batches(daemon, report)
+        test_bootstrap(daemon, report)
         test_peaks(daemon, report)
         test_sunspots(daemon, report)
     report.end()

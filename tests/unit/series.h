@@ -22,11 +22,15 @@
 extern const struct job_type lombscargle_job;
 
 #define SERIES_MAX   4096
+#define SERIES_ROWS  8
 #define SERIES_GUARD 64
 
 struct series {
     double t[SERIES_MAX], y[SERIES_MAX], dy[SERIES_MAX], frequency[SERIES_MAX];
     size_t n, ny, ndy, nf; /* values of each; ndy and nf may be 0 */
+    struct rows {
+        size_t count, lengths[SERIES_ROWS]; /* count 0: a plain array */
+    } t_rows, y_rows, dy_rows;
 };
 
 struct answer {
@@ -68,15 +72,22 @@ static inline void series_query(struct form *form, const char *query) {
 }
 
 static inline uint64_t series_store(struct form *form, const char *name, uint8_t *data, uint64_t at,
-                                    const double *values, size_t count) {
+                                    const double *values, size_t count, const struct rows *rows) {
+    size_t used = rows ? rows->count : 0;
     if (!count)
         return at;
     memcpy(data + at, values, count * sizeof *values);
-    form_set_array(form, name, (struct array_ref){at, count});
-    return at + count * sizeof *values;
+    for (size_t i = 0; i < used; i++) {
+        double length = (double)rows->lengths[i];
+        memcpy(data + at + (count + i) * sizeof length, &length, sizeof length);
+    }
+    form_set_array(form, name, (struct array_ref){.offset = at, .count = count, .rows = used});
+    return at + (count + used) * sizeof *values;
 }
 
-/* Fields and check only; `data` has room for four arrays. */
+#define SERIES_BYTES (4 * (SERIES_MAX + SERIES_ROWS) * sizeof(double))
+
+/* Fields and check only; `data` has SERIES_BYTES. */
 static inline void series_check(const struct series *series, const char *query,
                                 const struct limits *limits, uint8_t *data, struct input *input,
                                 struct answer *answer) {
@@ -84,10 +95,10 @@ static inline void series_check(const struct series *series, const char *query,
     memset(answer, 0, sizeof *answer);
     form_init(&form, lombscargle_job.fields, answer->params, &answer->complaints);
     series_query(&form, query);
-    uint64_t at = series_store(&form, "t", data, 0, series->t, series->n);
-    at = series_store(&form, "y", data, at, series->y, series->ny);
-    at = series_store(&form, "dy", data, at, series->dy, series->ndy);
-    at = series_store(&form, "frequency", data, at, series->frequency, series->nf);
+    uint64_t at = series_store(&form, "t", data, 0, series->t, series->n, &series->t_rows);
+    at = series_store(&form, "y", data, at, series->y, series->ny, &series->y_rows);
+    at = series_store(&form, "dy", data, at, series->dy, series->ndy, &series->dy_rows);
+    at = series_store(&form, "frequency", data, at, series->frequency, series->nf, NULL);
     form_finish(&form);
     *input = (struct input){.kind = INPUT_SERIES, .size = at};
     lombscargle_job.check(answer->params, input, data, FORMAT_JSON, limits, &answer->complaints);
@@ -98,7 +109,7 @@ static const struct limits series_limits = {1u << 30, 1u << 30, 1u << 30, 1u << 
 /* The whole way; complaints fail the test. The caller frees bytes. */
 static inline void series_run(const struct series *series, const char *query, enum format format,
                               struct answer *answer) {
-    uint8_t *data = malloc(4 * SERIES_MAX * sizeof(double));
+    uint8_t *data = malloc(SERIES_BYTES);
     struct input input;
     struct plan plan;
     struct timing timing = {0};

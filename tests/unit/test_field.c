@@ -282,13 +282,13 @@ static void json_refused(void **state) {
 static void arrays(void **state) {
     (void)state;
     struct fixture f;
-    form_set_array(&start(&f)->form, "list", (struct array_ref){64, 10});
+    form_set_array(&start(&f)->form, "list", (struct array_ref){.offset = 64, .count = 10});
     assert_int_equal(f.complaints.count, 0);
     assert_int_equal(f.params.list.offset, 64);
     assert_int_equal(f.params.list.count, 10);
-    form_set_array(&f.form, "list", (struct array_ref){64, 10});
+    form_set_array(&f.form, "list", (struct array_ref){.offset = 64, .count = 10});
     assert_string_equal(reason(&f, "list"), "was given more than once");
-    form_set_array(&start(&f)->form, "list", (struct array_ref){0, 2});
+    form_set_array(&start(&f)->form, "list", (struct array_ref){.offset = 0, .count = 2});
     assert_string_equal(reason(&f, "list"), "must have a number of elements from 3 to 10");
     assert_int_equal(f.params.list.count, 0);
     assert_non_null(strstr(refuse_text("list", "1,2,3"), "request body"));

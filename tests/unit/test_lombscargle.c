@@ -391,8 +391,12 @@ static void test_run_checks_again(void **state) {
     uint8_t result[4096];
     struct timing timing = {0};
     struct input input = {.kind = INPUT_SERIES, .size = sizeof data};
-    struct lombscargle_params params = {
-        .t = {0, 4}, .y = {32, 4}, .dy = {64, 4}, .df = 1, .nf = 3, .fit_mean = true};
+    struct lombscargle_params params = {.t = {.offset = 0, .count = 4},
+                                        .y = {.offset = 32, .count = 4},
+                                        .dy = {.offset = 64, .count = 4},
+                                        .df = 1,
+                                        .nf = 3,
+                                        .fit_mean = true};
     struct task task = {.backend = &cpu_backend,
                         .stream = series_stream,
                         .params = &params,

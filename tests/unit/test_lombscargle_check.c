@@ -8,7 +8,7 @@ static uint8_t *data;
 
 static int data_make(void **state) {
     (void)state;
-    data = malloc(4 * SERIES_MAX * sizeof(double));
+    data = malloc(SERIES_BYTES);
     return data ? 0 : -1;
 }
 
@@ -203,9 +203,12 @@ static void test_not_available(void **state) {
     struct input input;
     (void)state;
     expect_complaint(series, "method=nufft", &series_limits, "method", "not available");
-    expect_complaint(series, "false_alarm=bootstrap", &series_limits, "false_alarm",
-                     "not available");
-    expect_complaint(series, "nterms=2", &series_limits, "nterms", "");
+    expect_complaint(series, "nterms=7", &series_limits, "nterms", "");
+    expect_complaint(series, "nterms=2&false_alarm=baluev", &series_limits, "false_alarm",
+                     "nterms 1");
+    expect_complaint(series, "false_alarm=bootstrap&bootstrap_samples=99", &series_limits,
+                     "bootstrap_samples", "100");
+    expect_complaint(series, "layout=batch", &series_limits, "layout", "NPY");
     expect_complaint(series, "false_alarm=baluev&fit_mean=false&center_data=false", &series_limits,
                      "false_alarm", "center_data");
     expect_complaint(series, "false_alarm=davies&normalization=psd", &series_limits, "false_alarm",
@@ -217,7 +220,93 @@ static void test_not_available(void **state) {
     series->y[1] = NAN;
     series_check(series, "method=nufft&f0=1&false_alarm=bootstrap", &series_limits, data, &input,
                  &answer);
-    assert_int_equal(answer.complaints.count, 5);
+    assert_int_equal(answer.complaints.count, 4);
+    free(series);
+}
+
+/* Three curves of 9, 6 and 5 samples with times of their own, or two of 9 at shared times. */
+static struct series *several(bool shared) {
+    struct series *series = ruler();
+    static const size_t lengths[] = {9, 6, 5};
+    series->ny = shared ? 18 : 20;
+    series->n = shared ? 9 : 20;
+    for (size_t i = 0; i < 20; i++) {
+        series->t[i] = i < 9 ? (double)i : 40 + (double)(3 * i % 17);
+        series->y[i] = (double)(i * i % 7);
+        series->dy[i] = 1;
+    }
+    series->t[12] = 40; /* 16 before t[11] */
+    series->y_rows.count = shared ? 2 : 3;
+    for (size_t i = 0; i < 3; i++)
+        series->y_rows.lengths[i] = shared ? 9 : lengths[i];
+    if (!shared)
+        series->t_rows = series->y_rows;
+    return series;
+}
+
+static void test_batch_shapes(void **state) {
+    struct series *series = several(true);
+    struct answer answer;
+    (void)state;
+    grid_of(series, "", &answer);
+    series->ndy = 9; /* for all of them */
+    grid_of(series, "", &answer);
+    series->ndy = 18;
+    expect_complaint(series, "", &series_limits, "dy", "for each series");
+    series->dy_rows = series->y_rows;
+    grid_of(series, "", &answer);
+    series->dy_rows.lengths[0] = 8;
+    series->dy_rows.lengths[1] = 10;
+    expect_complaint(series, "", &series_limits, "dy", "has 8 values in series 0, but y has 9");
+    series->dy_rows.count = 1;
+    series->dy_rows.lengths[0] = 18;
+    expect_complaint(series, "", &series_limits, "dy", "as many series");
+    series->ndy = 0;
+    series->y_rows.lengths[0] = 8;
+    series->y_rows.lengths[1] = 10;
+    expect_complaint(series, "", &series_limits, "y", "has 8 values in series 0, but t has 9");
+    series->y_rows.count = 0;
+    series->t_rows.count = 1;
+    series->t_rows.lengths[0] = 9;
+    expect_complaint(series, "", &series_limits, "y", "array of arrays");
+    free(series);
+
+    series = several(false);
+    grid_of(series, "", &answer);
+    series->t_rows.count = 2;
+    series->t_rows.lengths[1] = 11;
+    expect_complaint(series, "", &series_limits, "t", "as many as y");
+    series->t_rows = series->y_rows;
+    series->t_rows.lengths[2] = series->y_rows.lengths[2] = 2;
+    series->n = series->ny = 17;
+    expect_complaint(series, "", &series_limits, "y", "has 2 in series 2");
+    series->t_rows.lengths[2] = 4; /* the lengths do not add up */
+    expect_complaint(series, "", &series_limits, "y", "does not lie");
+    free(series);
+}
+
+static void test_batch_values(void **state) {
+    struct series *series = several(false);
+    struct limits limits = series_limits;
+    struct answer answer;
+    (void)state;
+    /* The second curve has the longest baseline, 16, and six samples. */
+    const struct lombscargle_params *params = grid_of(series, "samples_per_peak=4", &answer);
+    assert_true(params->df == 1.0 / 64 && params->f0 == 1.0 / 128);
+    assert_int_equal(params->nf, 61); /* to 5 × 6/32: 59.5 steps, to even */
+    series->y[10] = NAN;
+    expect_complaint(series, "", &limits, "y", "value 1 of series 1");
+    series->y[10] = 1;
+    series->ndy = 20;
+    series->dy_rows = series->y_rows;
+    series->dy[17] = 0;
+    expect_complaint(series, "", &limits, "dy", "value 2 of series 2");
+    series->dy[17] = 1;
+    limits.max_samples = 8;
+    expect_complaint(series, "", &limits, "y", "9 samples in series 0");
+    for (int i = 15; i < 20; i++)
+        series->t[i] = 1;
+    expect_complaint(series, "", &series_limits, "t", "one time only");
     free(series);
 }
 
@@ -243,14 +332,16 @@ static void test_canary(void **state) {
 static void test_arrays_stay_in_block(void **state) {
     const struct input input = {.kind = INPUT_SERIES, .size = 80};
     (void)state;
-    assert_non_null(lombscargle_array(&input, data, &(struct array_ref){0, 10}));
-    assert_null(lombscargle_array(&input, data, &(struct array_ref){0, 11}));
-    assert_null(lombscargle_array(&input, data, &(struct array_ref){8, 10}));
-    assert_null(lombscargle_array(&input, data, &(struct array_ref){4, 2}));
-    assert_null(lombscargle_array(&input, data, &(struct array_ref){0, 0}));
-    assert_null(lombscargle_array(&input, data, &(struct array_ref){0, UINT64_MAX / 8 + 1}));
-    assert_null(lombscargle_array(&input, data, &(struct array_ref){UINT64_MAX - 7, 2}));
-    assert_null(lombscargle_array(&input, NULL, &(struct array_ref){0, 10}));
+    assert_non_null(lombscargle_array(&input, data, &(struct array_ref){.offset = 0, .count = 10}));
+    assert_null(lombscargle_array(&input, data, &(struct array_ref){.offset = 0, .count = 11}));
+    assert_null(lombscargle_array(&input, data, &(struct array_ref){.offset = 8, .count = 10}));
+    assert_null(lombscargle_array(&input, data, &(struct array_ref){.offset = 4, .count = 2}));
+    assert_null(lombscargle_array(&input, data, &(struct array_ref){.offset = 0, .count = 0}));
+    assert_null(lombscargle_array(&input, data,
+                                  &(struct array_ref){.offset = 0, .count = UINT64_MAX / 8 + 1}));
+    assert_null(
+        lombscargle_array(&input, data, &(struct array_ref){.offset = UINT64_MAX - 7, .count = 2}));
+    assert_null(lombscargle_array(&input, NULL, &(struct array_ref){.offset = 0, .count = 10}));
 }
 
 int main(void) {
@@ -262,6 +353,8 @@ int main(void) {
         cmocka_unit_test(test_bad_shapes),
         cmocka_unit_test(test_bad_ranges),
         cmocka_unit_test(test_not_available),
+        cmocka_unit_test(test_batch_shapes),
+        cmocka_unit_test(test_batch_values),
         cmocka_unit_test(test_canary),
         cmocka_unit_test(test_arrays_stay_in_block),
     };
