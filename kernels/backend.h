@@ -21,7 +21,7 @@
  * turns non-zero, launch or wait answers KILN_CANCELLED as soon as it can.
  *
  * Progress: the caller zeroes the block before begin. Kernels that run long raise `progress` on
- * their way (jacobi on every backend; mandelbrot and lombscargle on the CPU), and the finish of a
+ * their way (jacobi and lombscargle on every backend; mandelbrot on the CPU), and the finish of a
  * job that neither failed nor was cancelled sets it to CONTROL_FULL. The block may be NULL; it must
  * live until finish returns.
  *

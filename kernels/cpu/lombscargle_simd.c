@@ -1,9 +1,9 @@
 /*
  * lombscargle_simd.c: the sums of `lombscargle` for one instruction set and element type.
  *
- * The first frequency's cosines and sines come from the phase in turns, reduced in double with the
- * product's rounding error kept, and two short polynomials. Those of the next frequencies come by
- * rotation. Sums run over vectors of samples; each block's are added up in double.
+ * Cosines and sines come from the phase in turns, reduced in double with the product's rounding
+ * error kept, and two short polynomials; those of a product's matrices in double, by rotation from
+ * few. Products and sums are in `real`; each block's sums are added up in double.
  */
 #include "kernels/cpu/lombscargle_simd.h"
 #include "kernels/cpu/simd.h"
@@ -39,145 +39,228 @@ static inline double phase_reduce(double f, double f_low, double t, uint64_t *qu
     return turns - (shifted - ROUNDER) * 0.25;
 }
 
+static inline double fused(double a, double b, double c) {
+#if defined(SIMD_FUSED)
+    return fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
 /* sin and cos of 2π x, |x| ≤ 1/8 and a little more: Taylor series in x², which converge fast here.
  */
-static inline void sincos_poly(real x, real *sine, real *cosine) {
-    real q = x * x;
-    if (sizeof(real) == 8) {
-        real s = (real)-0.71812230177850051;
-        s = s * q + (real)3.8199525848482821;
-        s = s * q + (real)-15.094642576822990;
-        s = s * q + (real)42.058693944897652;
-        s = s * q + (real)-76.705859753061385;
-        s = s * q + (real)81.605249276075054;
-        s = s * q + (real)-41.341702240399760;
-        *sine = x * (s * q + (real)6.2831853071795865);
-        real c = (real)0.28200596845579096;
-        c = c * q + (real)-1.7143907110886720;
-        c = c * q + (real)7.9035363713184692;
-        c = c * q + (real)-26.426256783374399;
-        c = c * q + (real)60.244641371876664;
-        c = c * q + (real)-85.456817206693724;
-        c = c * q + (real)64.939394022668291;
-        c = c * q + (real)-19.739208802178716;
-        *cosine = c * q + 1;
-    } else {
-        real s = (real)42.058693944897652;
-        s = s * q + (real)-76.705859753061385;
-        s = s * q + (real)81.605249276075054;
-        s = s * q + (real)-41.341702240399760;
-        *sine = x * (s * q + (real)6.2831853071795865);
-        real c = (real)-26.426256783374399;
-        c = c * q + (real)60.244641371876664;
-        c = c * q + (real)-85.456817206693724;
-        c = c * q + (real)64.939394022668291;
-        c = c * q + (real)-19.739208802178716;
-        *cosine = c * q + 1;
-    }
+static inline void sincos_poly(double x, double *sine, double *cosine) {
+    double q = x * x;
+    double s = -0.71812230177850051;
+    s = fused(s, q, 3.8199525848482821);
+    s = fused(s, q, -15.094642576822990);
+    s = fused(s, q, 42.058693944897652);
+    s = fused(s, q, -76.705859753061385);
+    s = fused(s, q, 81.605249276075054);
+    s = fused(s, q, -41.341702240399760);
+    *sine = x * fused(s, q, 6.2831853071795865);
+    double c = 0.28200596845579096;
+    c = fused(c, q, -1.7143907110886720);
+    c = fused(c, q, 7.9035363713184692);
+    c = fused(c, q, -26.426256783374399);
+    c = fused(c, q, 60.244641371876664);
+    c = fused(c, q, -85.456817206693724);
+    c = fused(c, q, 64.939394022668291);
+    c = fused(c, q, -19.739208802178716);
+    *cosine = fused(c, q, 1);
 }
 
 /* Turns (sine, cosine) on by `quarter` quarters. */
-static inline void sincos_turn(uint64_t quarter, real *sine, real *cosine) {
-    real s = quarter & 1 ? *cosine : *sine, c = quarter & 1 ? *sine : *cosine;
+static inline void sincos_turn(uint64_t quarter, double *sine, double *cosine) {
+    double s = quarter & 1 ? *cosine : *sine, c = quarter & 1 ? *sine : *cosine;
     *sine = quarter & 2 ? -s : s;
     *cosine = (quarter + 1) & 2 ? -c : c;
 }
 
-static void sincos_fill(const double *restrict t, size_t n, double f, double f_low,
-                        real *restrict cosine, real *restrict sine) {
+static inline void sincos_fill(const double *restrict t, size_t n, double f, double f_low,
+                               double *restrict cosine, double *restrict sine) {
     for (size_t i = 0; i < n; i++) {
         uint64_t quarter;
-        real x = (real)phase_reduce(f, f_low, t[i], &quarter);
-        real s, c;
-        sincos_poly(x, &s, &c);
-        sincos_turn(quarter, &s, &c);
-        cosine[i] = c;
-        sine[i] = s;
+        double x = phase_reduce(f, f_low, t[i], &quarter);
+        sincos_poly(x, &sine[i], &cosine[i]);
+        sincos_turn(quarter, &sine[i], &cosine[i]);
     }
 }
 
-static void weigh(const double *w, const double *y, double level, size_t n, void *root,
-                  void *value) {
-    real *r = root, *v = value;
+/* Turns cosines and sines on by the steps'. */
+static inline void sincos_step(double *restrict c, double *restrict s, double step_c,
+                               double step_s) {
+    double turned = fused(*c, step_c, -(*s * step_s));
+    *s = fused(*s, step_c, *c * step_s);
+    *c = turned;
+}
+
+static void weigh(const double *w, const double *y, double level, double scale, size_t n, void *to,
+                  void *to_y) {
+    real *weights = to, *values = to_y;
     for (size_t i = 0; i < n; i++) {
-        double scale = sqrt(w[i]);
-        r[i] = (real)scale;
-        v[i] = (real)(scale * (y[i] - level));
+        double weight = scale * w[i];
+        weights[i] = (real)weight;
+        values[i] = (real)(weight * (y[i] - level));
     }
 }
 
-static void prepare(const struct lombscargle_samples *samples, double df) {
-    sincos_fill(samples->t, samples->n, df, 0, samples->step_c, samples->step_s);
+#define BLOCK LOMBSCARGLE_BLOCK
+#define PANEL (2 * LANES)                          /* columns of the innermost product */
+#define LINES (LANES * sizeof(real) == 64 ? 8 : 4) /* its lines */
+#define SEEDS 8 /* offsets evaluated, the others are turned on from them */
+
+/* Where column `column` of sample j lies: panels of PANEL columns, the samples of a panel in order.
+ */
+static inline size_t place(size_t column, size_t j) {
+    return (column / PANEL * BLOCK + j) * PANEL + column % PANEL;
 }
 
-#if defined(SIMD_ISA_avx512) && defined(SIMD_REAL_f64)
-#define v_sum(v) _mm512_reduce_add_pd(v)
-#elif defined(SIMD_ISA_avx512)
-static inline double v_sum(vec v) {
-    __m512d low = _mm512_cvtps_pd(_mm512_castps512_ps256(v));
-    __m512d high = _mm512_cvtps_pd(_mm512_extractf32x8_ps(v, 1));
-    return _mm512_reduce_add_pd(low + high);
-}
-#else
-static inline double v_sum(vec v) {
-    double sum = 0;
-    for (int i = 0; i < LANES; i++)
-        sum += (double)v[i];
-    return sum;
-}
-#endif
-
-struct block {
-    const real *root, *value, *step_c, *step_s;
-    _Alignas(64) real c[LOMBSCARGLE_BLOCK], s[LOMBSCARGLE_BLOCK]; /* √w cos, √w sin */
+/* The phase steps of a product at one harmonic, each as a sum of two doubles. */
+struct steps {
+    double first, first_low;               /* the first row's centre */
+    double row, row_low, seeds, seeds_low; /* from row to row, and from seed to seed */
+    double offset[SEEDS], offset_low[SEEDS];
 };
 
-/* The sums at one frequency; turns the block on to the next one. */
-static void block_sum(struct block *block, size_t n, double *sums) {
-    vec yc = v_set(0), ys = yc, c1 = yc, s1 = yc, cc = yc, cs = yc, ss = yc;
-    for (size_t i = 0; i < n; i += LANES) {
-        vec c = v_load(block->c + i), s = v_load(block->s + i);
-        vec root = v_load(block->root + i), value = v_load(block->value + i);
-        vec step_c = v_load(block->step_c + i), step_s = v_load(block->step_s + i);
-        yc = v_fma(value, c, yc);
-        ys = v_fma(value, s, ys);
-        c1 = v_fma(root, c, c1);
-        s1 = v_fma(root, s, s1);
-        cc = v_fma(c, c, cc);
-        cs = v_fma(c, s, cs);
-        ss = v_fma(s, s, ss);
-        v_store(block->c + i, v_fma(c, step_c, -(s * step_s)));
-        v_store(block->s + i, v_fma(s, step_c, c * step_s));
-    }
-    sums[SUM_YC] += v_sum(yc);
-    sums[SUM_YS] += v_sum(ys);
-    sums[SUM_C] += v_sum(c1);
-    sums[SUM_S] += v_sum(s1);
-    sums[SUM_CC] += v_sum(cc);
-    sums[SUM_CS] += v_sum(cs);
-    sums[SUM_SS] += v_sum(ss);
+static inline void scale_exactly(double factor, double x, double x_low, double *high, double *low) {
+    *high = factor * x;
+    *low = product_error(factor, x, *high) + factor * x_low;
 }
 
-static void sums_add(const struct lombscargle_samples *samples, size_t first, size_t n, double f,
-                     double f_low, int count, double (*sums)[SUM_COUNT]) {
-    struct block block; /* its arrays are filled as far as n */
-    block.root = (const real *)samples->root + first;
-    block.value = (const real *)samples->value + first;
-    block.step_c = (const real *)samples->step_c + first;
-    block.step_s = (const real *)samples->step_s + first;
-    sincos_fill(samples->t + first, n, f, f_low, block.c, block.s);
-    for (size_t i = 0; i < n; i++) {
-        block.c[i] *= block.root[i];
-        block.s[i] *= block.root[i];
+static struct steps steps_make(const struct lombscargle_rows *rows, int harmonic) {
+    struct steps steps;
+    double h = harmonic;
+    scale_exactly(h, rows->f, rows->f_low, &steps.first, &steps.first_low);
+    scale_exactly(h * LOMBSCARGLE_ROW, rows->df, 0, &steps.row, &steps.row_low);
+    scale_exactly(h * SEEDS, rows->df, 0, &steps.seeds, &steps.seeds_low);
+    for (int m = 0; m < SEEDS; m++)
+        scale_exactly(h * (m + 0.5), rows->df, 0, &steps.offset[m], &steps.offset_low[m]);
+    return steps;
+}
+
+/* Columns: cosines and sines of the offsets' phases. */
+static void right_fill(const double *restrict t, size_t n, const struct steps *steps,
+                       real *restrict right) {
+    double step_c[BLOCK], step_s[BLOCK];
+    sincos_fill(t, n, steps->seeds, steps->seeds_low, step_c, step_s);
+    for (size_t j = 0; j < n; j++) {
+        double c[SEEDS], s[SEEDS];
+        for (size_t m = 0; m < SEEDS; m++) {
+            uint64_t quarter;
+            double x = phase_reduce(steps->offset[m], steps->offset_low[m], t[j], &quarter);
+            sincos_poly(x, &s[m], &c[m]);
+            sincos_turn(quarter, &s[m], &c[m]);
+        }
+        for (size_t group = 0; group < LOMBSCARGLE_OFFSETS; group += SEEDS) {
+            for (size_t m = 0; m < SEEDS; m++) {
+                right[place(group + m, j)] = (real)c[m];
+                right[place(LOMBSCARGLE_OFFSETS + group + m, j)] = (real)s[m];
+            }
+            for (size_t m = 0; m < SEEDS; m++)
+                sincos_step(&c[m], &s[m], step_c[j], step_s[j]);
+        }
     }
-    for (int k = 0; k < count; k++)
-        block_sum(&block, n, sums[k]);
+}
+
+/* Lines: weighted cosines and sines of the centres' phases. */
+static void left_fill(const struct lombscargle_samples *samples, size_t first, size_t n,
+                      const struct steps *steps, int rows, bool values, real *restrict left) {
+    double c[BLOCK], s[BLOCK], step_c[BLOCK], step_s[BLOCK];
+    const double *t = samples->t + first;
+    const real *restrict w = (const real *)samples->w + first;
+    const real *restrict wy = (const real *)samples->wy + first;
+    real *restrict again = left + 2 * (size_t)rows * BLOCK;
+    sincos_fill(t, n, steps->first, steps->first_low, c, s);
+    sincos_fill(t, n, steps->row, steps->row_low, step_c, step_s);
+    for (int i = 0; i < rows; i++, left += 2 * BLOCK, again += 2 * BLOCK) {
+        for (size_t j = 0; j < n; j++) {
+            left[j] = w[j] * (real)c[j];
+            left[BLOCK + j] = w[j] * (real)s[j];
+        }
+        for (size_t j = 0; values && j < n; j++) {
+            again[j] = wy[j] * (real)c[j];
+            again[BLOCK + j] = wy[j] * (real)s[j];
+        }
+        for (size_t j = 0; j < n; j++)
+            sincos_step(&c[j], &s[j], step_c[j], step_s[j]);
+    }
+}
+
+static inline void products_add(double *to, vec sum) {
+    for (int i = 0; i < LANES; i++)
+        to[i] += (double)sum[i];
+}
+
+/* LINES lines with one panel of columns. */
+static inline void panel_multiply(const real *left, const real *right, size_t n, double *to) {
+    vec sum[LINES][2];
+    for (size_t r = 0; r < LINES; r++)
+        sum[r][0] = sum[r][1] = v_set(0);
+    for (size_t j = 0; j < n; j++) {
+        vec low = v_load(right + j * PANEL), high = v_load(right + j * PANEL + LANES);
+#pragma GCC unroll 8
+        for (size_t r = 0; r < LINES; r++) {
+            vec a = v_set(left[r * BLOCK + j]);
+            sum[r][0] = v_fma(a, low, sum[r][0]);
+            sum[r][1] = v_fma(a, high, sum[r][1]);
+        }
+    }
+#pragma GCC unroll 8
+    for (size_t r = 0; r < LINES; r++) {
+        products_add(to + r * LOMBSCARGLE_ROW, sum[r][0]);
+        products_add(to + r * LOMBSCARGLE_ROW + LANES, sum[r][1]);
+    }
+}
+
+static void block_add(const struct lombscargle_samples *samples, size_t first, size_t n,
+                      const struct lombscargle_rows *rows, int harmonic, bool values,
+                      const struct lombscargle_work *work) {
+    struct steps steps = steps_make(rows, harmonic);
+    size_t lines = (values ? 4 : 2) * (size_t)rows->rows;
+    real *left = work->left, *right = work->right;
+    right_fill(samples->t + first, n, &steps, right);
+    left_fill(samples, first, n, &steps, rows->rows, values, left);
+    for (size_t column = 0; column < LOMBSCARGLE_ROW; column += PANEL)
+        for (size_t line = 0; line < lines; line += LINES)
+            panel_multiply(left + line * BLOCK, right + column * BLOCK, n,
+                           work->products + line * LOMBSCARGLE_ROW + column);
+}
+
+/* Sums over LOMBSCARGLE_GRAIN partial ones, so that they are vectors. */
+static inline double weighted(const real *restrict w, const double *restrict x, size_t n) {
+    double sum[LOMBSCARGLE_GRAIN] = {0}, all = 0;
+    for (size_t j = 0; j < n; j += LOMBSCARGLE_GRAIN)
+        for (size_t i = 0; i < LOMBSCARGLE_GRAIN; i++)
+            sum[i] = fused((double)w[j + i], x[j + i], sum[i]);
+    for (size_t i = 0; i < LOMBSCARGLE_GRAIN; i++)
+        all += sum[i];
+    return all;
+}
+
+static void pair_add(const struct lombscargle_samples *samples, size_t first, size_t n, double f,
+                     double f_low, int terms, double *sums) {
+    double step_c[BLOCK], step_s[BLOCK], c[BLOCK], s[BLOCK];
+    const real *w = (const real *)samples->w + first, *wy = (const real *)samples->wy + first;
+    double *weights = sums + 2 * terms;
+    sincos_fill(samples->t + first, n, f, f_low, step_c, step_s);
+    memcpy(c, step_c, sizeof c);
+    memcpy(s, step_s, sizeof s);
+    for (int h = 0; h < 2 * terms; h++) {
+        weights[2 * h] += weighted(w, c, n);
+        weights[2 * h + 1] += weighted(w, s, n);
+        if (h < terms) {
+            sums[2 * h] += weighted(wy, c, n);
+            sums[2 * h + 1] += weighted(wy, s, n);
+        }
+        for (size_t j = 0; j < n; j++)
+            sincos_step(&c[j], &s[j], step_c[j], step_s[j]);
+    }
 }
 
 const struct lombscargle_simd SIMD_NAME(lombscargle) = {
     .element = sizeof(real),
-    .lanes = LANES,
     .weigh = weigh,
-    .prepare = prepare,
-    .sums = sums_add,
+    .block = block_add,
+    .pair = pair_add,
 };

@@ -100,3 +100,14 @@ void memory_reset(struct memory *memory) {
     if (held <= MEMORY_KEEP)
         (void)chunk_add(memory, held); /* without it the next take asks again */
 }
+
+struct memory_mark memory_mark(const struct memory *memory) {
+    struct memory_chunk *chunk = memory->newest;
+    return (struct memory_mark){chunk, chunk ? chunk->used : 0};
+}
+
+/* Chunks that were added since stay; the newest is the one that is cut from. */
+void memory_release(struct memory *memory, struct memory_mark mark) {
+    if (memory->newest)
+        memory->newest->used = memory->newest == mark.chunk ? mark.used : ALIGNMENT;
+}

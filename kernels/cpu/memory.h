@@ -38,4 +38,13 @@ void memory_finish(struct memory *memory);
 void *memory_take(struct memory *memory, size_t size);
 void memory_reset(struct memory *memory);
 
+/** A place to come back to: what is taken after it can be given back at once. */
+struct memory_mark {
+    struct memory_chunk *chunk;
+    size_t used;
+};
+struct memory_mark memory_mark(const struct memory *memory);
+/** Makes what was taken since `mark` free again, for what is taken next. */
+void memory_release(struct memory *memory, struct memory_mark mark);
+
 #endif

@@ -1,96 +1,233 @@
 /*
  * lombscargle.c: launcher of `lombscargle` (kernels/lombscargle.h). Thread: the stream's.
+ *
+ * lombscargle_plan.h tells how a job is cut; all its launches use the same memory, which the
+ * stream's order allows.
  */
 #include "kernels/lombscargle.h"
 #include "kernels/cuda/lombscargle_grid.h"
+#include "kernels/cuda/lombscargle_plan.h"
 #include "kernels/cuda/stream.h"
 
-#define WARPS      4
-#define THREADS    (32 * WARPS)
-#define PER_THREAD 8   /* frequencies of a regular grid */
-#define SLICE_MIN  128 /* samples: less is not worth the second kernel */
-#define SLICES_MAX 4096
+enum {
+    GRID_FP64,
+    GRID_FP32,
+    LIST_FP64,
+    LIST_FP32,
+    TENSOR_FP64,
+    TENSOR_FP32,
+    TABLES,
+    FINISH,
+    SOLVE,
+    SEARCH,
+    JOIN,
+    FUNCTIONS
+};
 
-enum { GRID_FP64, GRID_FP32, LIST_FP64, LIST_FP32, FINISH };
+/* Of a method's sums in double; in float it is the next. */
+static const int sums_functions[] = {
+    [LOMBSCARGLE_GRID] = GRID_FP64,
+    [LOMBSCARGLE_LIST] = LIST_FP64,
+    [LOMBSCARGLE_TENSOR] = TENSOR_FP64,
+};
 
 extern const unsigned char kiln_image_lombscargle[];
 
-static const struct function_row functions[] = {
-    [GRID_FP64] = {.name = "lombscargle_fp64", .warps = WARPS},
-    [GRID_FP32] = {.name = "lombscargle_fp32", .warps = WARPS},
-    [LIST_FP64] = {.name = "lombscargle_list_fp64", .warps = WARPS},
-    [LIST_FP32] = {.name = "lombscargle_list_fp32", .warps = WARPS},
-    [FINISH] = {.name = "lombscargle_finish", .warps = WARPS},
+#define TENSOR(symbol)                                                                             \
+    {                                                                                              \
+        .name = symbol, .warps = LOMBSCARGLE_MULTIPLIERS + LOMBSCARGLE_FEEDERS,                    \
+        .shared_per_warp = LOMBSCARGLE_SHARED_PER_WARP                                             \
+    }
+
+static const struct function_row functions[FUNCTIONS] = {
+    [GRID_FP64] = {.name = "lombscargle_fp64", .warps = LOMBSCARGLE_WARPS},
+    [GRID_FP32] = {.name = "lombscargle_fp32", .warps = LOMBSCARGLE_WARPS},
+    [LIST_FP64] = {.name = "lombscargle_list_fp64", .warps = LOMBSCARGLE_WARPS},
+    [LIST_FP32] = {.name = "lombscargle_list_fp32", .warps = LOMBSCARGLE_WARPS},
+    [TENSOR_FP64] = TENSOR("lombscargle_tensor_fp64"),
+    [TENSOR_FP32] = TENSOR("lombscargle_tensor_fp32"),
+    [TABLES] = {.name = "lombscargle_tables", .warps = LOMBSCARGLE_WARPS},
+    [FINISH] = {.name = "lombscargle_finish", .warps = LOMBSCARGLE_WARPS},
+    [SOLVE] = {.name = "lombscargle_solve", .warps = LOMBSCARGLE_SOLVE_WARPS},
+    [SEARCH] = {.name = "lombscargle_search", .warps = LOMBSCARGLE_PEAK_WARPS},
+    [JOIN] = {.name = "lombscargle_join", .warps = LOMBSCARGLE_PEAK_WARPS},
 };
 
-/* Cuts the samples where the frequencies alone do not fill the device. */
-static void slices_choose(struct lombscargle_grid *grid, uint64_t blocks, uint64_t resident) {
-    uint64_t n = (uint64_t)grid->n;
-    uint64_t wanted = blocks < resident ? resident / blocks : 1;
-    uint64_t most = (n + SLICE_MIN - 1) / SLICE_MIN;
-    uint64_t slices = wanted < most ? wanted : most;
-    slices = slices < SLICES_MAX ? slices : SLICES_MAX;
-    uint64_t slice = (n + slices - 1) / slices;
-    grid->slice = (int64_t)slice;
-    grid->slices = (int32_t)((n + slice - 1) / slice);
+/* A job on its way. */
+struct work {
+    struct stream *stream;
+    struct lombscargle_plan plan;
+    struct lombscargle_needs needs;
+    struct lombscargle_grid grid;
+    int sums; /* function */
+};
+
+static uint64_t divide_up(uint64_t a, uint64_t b) {
+    return (a + b - 1) / b;
 }
 
-static enum kiln_status partial_take(struct stream *stream, struct lombscargle_grid *grid) {
-    if (grid->slices == 1) {
+/* Tensor cores pay where doubles are half as fast as floats without them: not on desktop devices.
+ */
+static bool tensor_device(const struct stream *stream) {
+    int ratio = 0;
+    CUresult result = driver.cuDeviceGetAttribute(
+        &ratio, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, stream->device->handle);
+    return result == CUDA_SUCCESS && ratio <= 2;
+}
+
+static enum kiln_status run(struct work *work, int function, uint64_t x, uint64_t y) {
+    if (x > INT32_MAX || y > UINT16_MAX) {
+        return KILN_JOB_TOO_LARGE;
+    }
+    struct shape shape = {
+        .grid_x = (unsigned)x, .grid_y = (unsigned)y, .warps = (unsigned)functions[function].warps};
+    return stream_launch(work->stream, KERNEL_LOMBSCARGLE, function, &shape, &work->grid,
+                         "lombscargle");
+}
+
+/* Tables for `elements` elements of t. */
+static enum kiln_status tables_run(struct work *work, uint64_t element, uint64_t elements) {
+    struct lombscargle_grid *grid = &work->grid;
+    const uint64_t places = LOMBSCARGLE_OFFSETS + LOMBSCARGLE_LINES / 2; /* most of a harmonic */
+    if (work->plan.method != LOMBSCARGLE_TENSOR) {
         return KILN_OK;
     }
-    /* At most SLICES_MAX blocks' worth of frequencies here: far from an overflow. */
-    size_t size = (size_t)grid->slices * LOMBSCARGLE_SUMS * (size_t)grid->nf * sizeof(double);
-    grid->partial = stream_reserve(stream, size);
-    return grid->partial ? KILN_OK : stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
+    grid->element = (int64_t)element;
+    grid->elements = (int64_t)elements;
+    grid->rows = (double *)grid->columns + 2 * work->plan.terms * elements * LOMBSCARGLE_ROW;
+    return run(work, TABLES, divide_up(elements * places, 32 * LOMBSCARGLE_WARPS),
+               2 * work->plan.terms);
+}
+
+/* Sums of a range of frequencies over all samples, span by span, and its power. */
+static enum kiln_status range_run(struct work *work, const struct lombscargle_group *group) {
+    struct lombscargle_grid *grid = &work->grid;
+    enum kiln_status status = KILN_OK;
+    grid->from = 0;
+    grid->to = (int64_t)group->span;
+    lombscargle_slices_set(&work->plan, group, work->needs.partial, grid);
+    uint64_t blocks = lombscargle_blocks(&work->plan, grid);
+    for (uint64_t at = 0; status == KILN_OK && at < group->longest; at += group->span) {
+        if (stream_cancelled(work->stream)) {
+            return KILN_CANCELLED;
+        }
+        uint64_t left = group->longest - at, span = left < group->span ? left : group->span;
+        grid->from = (int64_t)at;
+        grid->to = (int64_t)(at + span);
+        grid->add = at > 0;
+        if (group->span < group->longest) {
+            status = tables_run(work, group->element + at, span);
+        }
+        if (status == KILN_OK) {
+            status = run(work, work->sums, blocks, group->count * (uint64_t)grid->slices);
+        }
+    }
+    if (status != KILN_OK) {
+        return status;
+    }
+    double part = (double)(grid->first + grid->count) / (double)grid->nf;
+    double done = ((double)group->first + (double)group->count * part) / (double)work->plan.series;
+    grid->done = (uint32_t)(done * CONTROL_FULL);
+    int finish = grid->nterms > 1 ? SOLVE : FINISH;
+    uint64_t threads = 32 * (uint64_t)functions[finish].warps;
+    return run(work, finish, divide_up((uint64_t)grid->count, threads), group->count);
+}
+
+static enum kiln_status peaks_run(struct work *work, const struct lombscargle_group *group) {
+    struct lombscargle_grid *grid = &work->grid;
+    uint64_t segments = divide_up((uint64_t)grid->nf, LOMBSCARGLE_SEGMENT);
+    grid->segments = (int32_t)segments;
+    enum kiln_status status = run(work, SEARCH, segments, group->count);
+    return status == KILN_OK ? run(work, JOIN, 1, group->count) : status;
+}
+
+static enum kiln_status group_run(struct work *work, const struct lombscargle_group *group,
+                                  double *scratch) {
+    const struct lombscargle_args *args = work->plan.args;
+    struct lombscargle_grid *grid = &work->grid;
+    uint64_t nf = (uint64_t)args->nf;
+    enum kiln_status status = KILN_OK;
+    grid->curves = args->series > 0 ? args->device_curves + group->first : NULL;
+    grid->power = args->power ? args->power + group->first * nf : scratch;
+    grid->peak_count = args->peak_count;
+    grid->peaks = args->peaks ? args->peaks + group->first * (uint64_t)args->peak_count : NULL;
+    if (group->span == group->longest) {
+        status = tables_run(work, group->element, group->elements);
+    }
+    for (uint64_t first = 0; status == KILN_OK && first < nf; first += group->range) {
+        grid->first = (int64_t)first;
+        grid->count = (int64_t)(nf - first < group->range ? nf - first : group->range);
+        status = range_run(work, group);
+    }
+    return status == KILN_OK && args->peaks ? peaks_run(work, group) : status;
+}
+
+static void *reserve(struct work *work, uint64_t size, enum kiln_status *status) {
+    void *memory = *status == KILN_OK ? stream_reserve(work->stream, (size_t)size) : NULL;
+    if (!memory && *status == KILN_OK) {
+        *status = work->stream->fault != KILN_OK ? work->stream->fault : KILN_NO_MEMORY;
+    }
+    return memory;
+}
+
+static enum kiln_status groups_run(struct work *work) {
+    const struct lombscargle_plan *plan = &work->plan;
+    struct lombscargle_group group;
+    enum kiln_status status = KILN_OK;
+    for (uint64_t at = 0; at < plan->series; at += group.count) {
+        group = lombscargle_group_make(plan, at);
+        lombscargle_needs_raise(plan, &group, &work->needs);
+    }
+    work->grid.stopped = reserve(work, sizeof *work->grid.stopped, &status);
+    work->grid.columns = reserve(work, work->needs.tables, &status);
+    work->grid.partial = reserve(work, work->needs.partial, &status);
+    work->grid.found = reserve(work, work->needs.found, &status);
+    double *power = reserve(work, work->needs.power, &status);
+    for (uint64_t at = 0; status == KILN_OK && at < plan->series; at += group.count) {
+        group = lombscargle_group_make(plan, at);
+        status = group_run(work, &group, power);
+    }
+    return status;
 }
 
 static enum kiln_status launch(struct stream *stream, const void *pointer) {
     const struct lombscargle_args *args = pointer;
-    int function = args->frequency ? (args->fp32 ? LIST_FP32 : LIST_FP64)
-                                   : (args->fp32 ? GRID_FP32 : GRID_FP64);
-    struct lombscargle_grid grid = {
-        .n = args->n,
-        .nf = args->nf,
+    const struct lombscargle_curve single = {
+        .n = args->n, .y_mean = args->y_mean, .yy = args->yy, .psd_factor = args->psd_factor};
+    struct work work = {.stream = stream};
+    struct lombscargle_plan *plan = &work.plan;
+    lombscargle_plan_make(plan, args, args->series > 0 ? args->curves : &single,
+                          args->series > 0 ? (uint64_t)args->series : 1, tensor_device(stream));
+    work.sums = sums_functions[plan->method] + (args->fp32 ? 1 : 0);
+    plan->multiprocessors = (uint64_t)stream->device->multiprocessors;
+    plan->resident =
+        stream_resident(stream, KERNEL_LOMBSCARGLE, work.sums, functions[work.sums].warps);
+    work.grid = (struct lombscargle_grid){
         .t = args->t,
         .y = args->y,
         .w = args->w,
+        .frequency = args->frequency,
         .f0 = args->f0,
         .df = args->df,
-        .frequency = args->frequency,
-        .y_mean = args->y_mean,
-        .yy = args->yy,
-        .psd_factor = args->psd_factor,
-        .weight = args->fp32 ? (double)args->n : 1.0,
-        .rounding = args->fp32 ? 0x1p-16 : 0x1p-45,
+        .one = single,
         .fit_mean = args->fit_mean,
         .normalization = args->normalization,
-        .power = args->power,
-        .stop = stream_stop_flag(stream),
+        .nterms = (int32_t)plan->terms,
+        .fp32 = args->fp32,
+        .nf = args->nf,
+        .stop = plan->poll ? stream_stop_flag(stream) : NULL,
+        .progress = stream_progress_word(stream),
     };
-    uint64_t per_block = args->frequency ? THREADS : THREADS * PER_THREAD;
-    uint64_t nf = (uint64_t)args->nf, blocks = (nf + per_block - 1) / per_block;
-    if (blocks > INT32_MAX) {
-        return KILN_JOB_TOO_LARGE;
-    }
-    slices_choose(&grid, blocks, stream_resident(stream, KERNEL_LOMBSCARGLE, function, WARPS));
-    enum kiln_status status = partial_take(stream, &grid);
-    struct shape shape = {
-        .grid_x = (unsigned)blocks, .grid_y = (unsigned)grid.slices, .warps = WARPS};
-    if (status == KILN_OK) {
-        status = stream_launch(stream, KERNEL_LOMBSCARGLE, function, &shape, &grid, "lombscargle");
-    }
-    if (status == KILN_OK && grid.partial) {
-        shape.grid_x = (unsigned)((nf + THREADS - 1) / THREADS);
-        shape.grid_y = 1;
-        status = stream_launch(stream, KERNEL_LOMBSCARGLE, FINISH, &shape, &grid, "lombscargle");
-    }
+    /* The next launch of this stream may have the same memory: it comes after this one. */
+    struct pool_mark mark = pool_mark(&stream->scratch);
+    enum kiln_status status = groups_run(&work);
+    pool_release(&stream->scratch, mark);
     return status;
 }
 
 const struct kernel_row lombscargle_row = {
     .image = kiln_image_lombscargle,
     .functions = functions,
-    .count = 5,
+    .count = FUNCTIONS,
     .launch = launch,
 };

@@ -1,32 +1,82 @@
 /*
  * lombscargle_grid.h: what the launcher of `lombscargle` tells its kernels.
  *
- * Work is cut into tiles of frequencies × slices of samples. With one slice a block finishes its
- * frequencies itself; with several it leaves sums in `partial`, [slice][sum][frequency], and a
- * second kernel adds them in the slices' order, so that results do not depend on timing.
+ * A launch takes a group of curves × a range of frequencies × a span of samples. Blocks compute
+ * sums for tiles of frequencies and slices of samples into `partial`,
+ * [curve][slice][sum][frequency]; then `finish` adds the slices in their order, so that results do
+ * not depend on timing, and makes power of them; then peaks are sought. Grids have y = curve ×
+ * slices + slice.
+ *
+ * On devices with fast tensor cores frequencies come in rows of LOMBSCARGLE_ROW around the rows'
+ * centres, and the sums are products of two matrices (lombscargle_tensor.h). What all tiles share
+ * of these, the cosines and sines of the offsets, lies in tables by sample.
  */
 #ifndef KILN_CUDA_LOMBSCARGLE_GRID_H
 #define KILN_CUDA_LOMBSCARGLE_GRID_H
 
+#include "kernels/lombscargle.h"
+
 #include <stdint.h>
 
-#define LOMBSCARGLE_SUMS 6 /* YC, YS, C, S, C2 = Σ w cos 2θ, S2 = Σ w sin 2θ */
+#define LOMBSCARGLE_PAIRS       4 /* a thread of the direct kernels computes */
+#define LOMBSCARGLE_COUNT       (2 * LOMBSCARGLE_PAIRS) /* so many frequencies */
+#define LOMBSCARGLE_WARPS       4                       /* of most kernels' blocks */
+#define LOMBSCARGLE_OFFSETS     64
+#define LOMBSCARGLE_ROW         (2 * LOMBSCARGLE_OFFSETS) /* frequencies, and columns of a product */
+#define LOMBSCARGLE_LINES       128                       /* of a product: two a row and sum */
+#define LOMBSCARGLE_STAGE       24                        /* samples */
+#define LOMBSCARGLE_PITCH       (LOMBSCARGLE_ROW + 4)     /* of both matrices' lines by sample */
+#define LOMBSCARGLE_MULTIPLIERS 8                         /* warps */
+#define LOMBSCARGLE_FEEDERS     3                         /* warps */
+/* Two stages of two matrices, shared out over the warps. */
+#define LOMBSCARGLE_SHARED_PER_WARP                                                                \
+    (2 * 2 * LOMBSCARGLE_STAGE * LOMBSCARGLE_PITCH * 8 /                                           \
+     (LOMBSCARGLE_MULTIPLIERS + LOMBSCARGLE_FEEDERS))
+#define LOMBSCARGLE_SEGMENT     8192 /* bins that a block seeks peaks in */
+#define LOMBSCARGLE_PEAK_WARPS  8
+#define LOMBSCARGLE_SOLVE_WARPS 1
+
+/** Rows of a tile at a harmonic: up to `terms` there are sums over values and weights, above that
+    over weights only. */
+#define LOMBSCARGLE_TILE_ROWS(harmonic, terms)                                                     \
+    ((harmonic) <= (terms) ? LOMBSCARGLE_LINES / 4 : LOMBSCARGLE_LINES / 2)
+#define LOMBSCARGLE_TILE(harmonic, terms) (LOMBSCARGLE_TILE_ROWS(harmonic, terms) * LOMBSCARGLE_ROW)
 
 struct lombscargle_grid {
-    int64_t n, nf;
     const double *t, *y, *w;
+    const double *frequency; /* NULL: f0 + k df */
     double f0, df;
-    const double *frequency;
-    double y_mean, yy, psd_factor;
-    double weight; /* of the weights as the kernel sees them: n in float, so that equal weights are
-                      exactly 1 there, and 1 in double */
-    double rounding; /* what rounding leaves of the normal equations: less is nothing */
-    int32_t fit_mean, normalization;
-    int64_t slice; /* samples a slice */
+    const struct lombscargle_curve *curves; /* device, of the group; NULL: `one` */
+    struct lombscargle_curve one;
+    int32_t fit_mean, normalization, nterms, fp32;
+    int64_t nf;           /* of the whole grid */
+    int64_t first, count; /* frequencies of this launch */
+    int64_t from, to;     /* samples of every curve, as far as it has them */
+    int64_t slice;        /* samples a slice */
     int32_t slices;
-    double *partial; /* NULL with one slice */
-    double *power;
-    const volatile uint32_t *stop;
+    int32_t add; /* to the sums that are there */
+    double *partial;
+    double *power; /* of the group's first curve, all frequencies */
+
+    int64_t element, elements; /* of t that the tables cover */
+    void *columns;             /* [harmonic][element][LOMBSCARGLE_ROW], 8 bytes each */
+    double *rows;              /* [harmonic][element][row], cosine and sine */
+    int64_t tiles, wide_tiles; /* of count, at harmonics up to nterms and above */
+
+    int32_t peak_count, segments;
+    struct lombscargle_found *found; /* [curve][segment][peak_count] */
+    struct lombscargle_peak *peaks;  /* of the group's first curve */
+
+    const volatile uint32_t *stop; /* host memory; NULL: not looked at */
+    uint32_t *stopped;             /* device memory: what stop was */
+    volatile uint32_t *progress;   /* host memory; looked at where stop is */
+    uint32_t done;                 /* progress after this launch */
+};
+
+/** A peak on its way; index -1: none. */
+struct lombscargle_found {
+    double power;
+    int64_t index;
 };
 
 #endif

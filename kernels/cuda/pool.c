@@ -98,13 +98,24 @@ void *pool_take(struct pool *pool, size_t size) {
     uint8_t *address = pool->chunks[pool->count - 1].base + pool->used;
     pool->used += need;
     pool->taken += need;
+    pool->most = pool->taken > pool->most ? pool->taken : pool->most;
     pool->result = CUDA_SUCCESS;
     return address;
 }
 
+struct pool_mark pool_mark(const struct pool *pool) {
+    return (struct pool_mark){pool->count, pool->used, pool->taken};
+}
+
+/* Chunks that were added since stay; nothing older lies in the last of them. */
+void pool_release(struct pool *pool, struct pool_mark mark) {
+    pool->used = pool->count == mark.count ? mark.used : 0;
+    pool->taken = mark.taken;
+}
+
 void pool_rewind(struct pool *pool) {
     uint32_t pressure = atomic_load(&pool->device->pressure);
-    size_t size = pool->taken;
+    size_t size = pool->most;
     bool shrink =
         pressure != pool->pressure && pool->count == 1 && pool->chunks[0].size > pool->smallest;
     pool->pressure = pressure;
@@ -116,5 +127,5 @@ void pool_rewind(struct pool *pool) {
         }
     }
     pool->used = 0;
-    pool->taken = 0;
+    pool->taken = pool->most = 0;
 }

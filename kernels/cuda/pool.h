@@ -36,6 +36,7 @@ struct pool {
     int count;
     size_t used;       /* bytes of the last chunk */
     size_t taken;      /* bytes since the last rewind, with alignment */
+    size_t most;       /* the most that `taken` has been since then */
     uint32_t pressure; /* the device's pressure that this pool has answered */
     CUresult result;   /* of the last allocation */
 };
@@ -47,6 +48,16 @@ void pool_finish(struct pool *pool);
 /** `size` bytes (0 counts as 1), aligned to POOL_ALIGN; NULL where memory ran out (pool->result
     tells why). */
 void *pool_take(struct pool *pool, size_t size);
+
+/** A place to come back to: what is taken after it can be made free at once. */
+struct pool_mark {
+    int count;
+    size_t used, taken;
+};
+struct pool_mark pool_mark(const struct pool *pool);
+/** Makes what was taken since `mark` free for what is taken next. With device memory that is only
+    used by work of one stream, nothing need be waited for. */
+void pool_release(struct pool *pool, struct pool_mark mark);
 
 /** Makes everything free; nothing of the device may still use it. Joins the chunks, and gives back
     what exceeds the first size after another stream ran out of memory. */

@@ -5,24 +5,11 @@
  * nearer to singular must be between 0 and 1 or NaN; those that are singular by construction have
  * cases of their own.
  */
-#include "kernels/lombscargle.h"
-#include "tests/kernelcheck/check.h"
+#include "tests/kernelcheck/lombscargle.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define TWO_PI 6.283185307179586476925286766559L
-
-struct curve {
-    int n;
-    double *t, *y, *w;
-};
-
-struct bin {
-    double p;         /* standard power */
-    double condition; /* D over its largest possible value */
-};
 
 static struct bin reference(const struct lombscargle_args *args, const struct curve *curve,
                             long double f) {
@@ -51,15 +38,15 @@ static struct bin reference(const struct lombscargle_args *args, const struct cu
     return (struct bin){(double)p, (double)(4 * d)};
 }
 
-static double normalize(const struct lombscargle_args *args, double p) {
-    const double rows[] = {p, p / (1 - p), -log1p(-p), p * args->psd_factor};
-    return rows[args->normalization];
+double power_normalize(int normalization, double psd_factor, double p) {
+    const double rows[] = {p, p / (1 - p), -log1p(-p), p * psd_factor};
+    return rows[normalization];
 }
 
-/* How far `power` may be off when p is off by `error`. */
-static double allowed(const struct lombscargle_args *args, double p, double error) {
-    const double slopes[] = {1, 1 / ((1 - p) * (1 - p)), 1 / (1 - p), fabs(args->psd_factor)};
-    return error * slopes[args->normalization] * 1.01 + 4e-16 * fabs(normalize(args, p));
+double power_allowed(int normalization, double psd_factor, double p, double error) {
+    const double slopes[] = {1, 1 / ((1 - p) * (1 - p)), 1 / (1 - p), fabs(psd_factor)};
+    return error * slopes[normalization] * 1.01 +
+           4e-16 * fabs(power_normalize(normalization, psd_factor, p));
 }
 
 static void compare(struct check *check, const struct lombscargle_args *args,
@@ -75,36 +62,50 @@ static void compare(struct check *check, const struct lombscargle_args *args,
             check_fail(check, "bin %lld: power %.17g is not in [0, 1]", (long long)k, power[k]);
         if (!(bin.condition > floor_) || bin.p > 1 - 1e-6)
             continue;
-        double wanted = normalize(args, bin.p);
-        if (!(fabs(power[k] - wanted) <= allowed(args, bin.p, error)))
+        double wanted = power_normalize(args->normalization, args->psd_factor, bin.p);
+        if (!(fabs(power[k] - wanted) <=
+              power_allowed(args->normalization, args->psd_factor, bin.p, error)))
             check_fail(check, "bin %lld, f = %.17Lg: power %.17g, should be %.17g (condition %.2g)",
                        (long long)k, f, power[k], wanted, bin.condition);
     }
 }
 
-/* Times over ±span, weights that include zeros, weighted mean taken off if `centre`. */
-static struct curve curve_random(struct check *check, int n, double span, bool centre) {
+void curve_fill(struct check *check, const struct curve *curve, double span, bool centre) {
+    double f = check_uniform(check, 0, 5), total = 0, mean = 0;
+    int equal = check_pick(check, 2);
+    for (int j = 0; j < curve->n; j++) {
+        curve->t[j] = j > 0 && check_pick(check, 32) == 0 ? curve->t[j - 1]
+                                                          : check_uniform(check, -span, span);
+        curve->y[j] = sin((double)TWO_PI * f * curve->t[j]) + check_uniform(check, -1, 1) + 0.3;
+        curve->w[j] = equal                                 ? 1
+                      : j > 2 && check_pick(check, 16) == 0 ? 0
+                                                            : check_uniform(check, 0.1, 9);
+        total += curve->w[j];
+    }
+    for (int j = 0; j < curve->n; j++) {
+        curve->w[j] /= total;
+        mean += curve->w[j] * curve->y[j];
+    }
+    for (int j = 0; centre && j < curve->n; j++)
+        curve->y[j] -= mean;
+}
+
+struct curve curve_random(struct check *check, int n, double span, bool centre) {
     struct curve curve = {n, check_alloc(check, sizeof(double) * (size_t)n),
                           check_alloc(check, sizeof(double) * (size_t)n),
                           check_alloc(check, sizeof(double) * (size_t)n)};
-    double f = check_uniform(check, 0, 5), total = 0, mean = 0;
-    int equal = check_pick(check, 2);
-    for (int j = 0; j < n; j++) {
-        curve.t[j] = j > 0 && check_pick(check, 32) == 0 ? curve.t[j - 1]
-                                                         : check_uniform(check, -span, span);
-        curve.y[j] = sin((double)TWO_PI * f * curve.t[j]) + check_uniform(check, -1, 1) + 0.3;
-        curve.w[j] = equal                                 ? 1
-                     : j > 2 && check_pick(check, 16) == 0 ? 0
-                                                           : check_uniform(check, 0.1, 9);
-        total += curve.w[j];
-    }
-    for (int j = 0; j < n; j++) {
-        curve.w[j] /= total;
-        mean += curve.w[j] * curve.y[j];
-    }
-    for (int j = 0; centre && j < n; j++)
-        curve.y[j] -= mean;
+    curve_fill(check, &curve, span, centre);
     return curve;
+}
+
+void curve_measure(const struct curve *curve, int fit_mean, double *y_mean, double *yy) {
+    *y_mean = *yy = 0;
+    for (int j = 0; j < curve->n; j++)
+        *y_mean += curve->w[j] * curve->y[j];
+    for (int j = 0; j < curve->n; j++)
+        *yy += curve->w[j] * curve->y[j] * curve->y[j];
+    if (fit_mean)
+        *yy -= *y_mean * *y_mean;
 }
 
 static void args_fill(struct check *check, struct lombscargle_args *args,
@@ -114,13 +115,7 @@ static void args_fill(struct check *check, struct lombscargle_args *args,
     args->t = check_input(check, curve->t, size);
     args->y = check_input(check, curve->y, size);
     args->w = check_input(check, curve->w, size);
-    args->y_mean = args->yy = 0;
-    for (int j = 0; j < curve->n; j++)
-        args->y_mean += curve->w[j] * curve->y[j];
-    for (int j = 0; j < curve->n; j++)
-        args->yy += curve->w[j] * curve->y[j] * curve->y[j];
-    if (args->fit_mean)
-        args->yy -= args->y_mean * args->y_mean;
+    curve_measure(curve, args->fit_mean, &args->y_mean, &args->yy);
 }
 
 struct setup {
@@ -167,6 +162,8 @@ static void run_precision(struct check *check, int fp32) {
         {100, 50, 4000, 100, 0},       {1030, 17, 20, 3, 0},
         {64, 1, 4000, 100, 0},         {300, 70, 1500, 5, -0.05},
         {40, 3000, 400, 0.01, 0.0011}, /* rotation must be renewed on the way */
+        {70, 9000, 2000, 0, 0.0111},   /* several tiles */
+        {1025, 4100, 4000, 90, 0.002},
     };
     check_group(check, fp32 ? "random, fp32" : "random, fp64");
     for (size_t i = 0; i < sizeof setups / sizeof setups[0]; i++)
@@ -230,6 +227,7 @@ static void run(struct check *check) {
     run_precision(check, 0);
     run_precision(check, 1);
     run_singular(check);
+    lombscargle_batch_run(check);
 }
 
 static void bench_one(struct check *check, int n, int64_t nf, int fp32) {
@@ -250,7 +248,9 @@ static void bench(struct check *check) {
         bench_one(check, 165, 1 << 17, fp32);
         bench_one(check, 1024, 1 << 17, fp32);
         bench_one(check, 1024, 1 << 20, fp32);
+        bench_one(check, 3000, 1000000, fp32);
     }
+    lombscargle_batch_bench(check);
 }
 
 const struct kernel_check lombscargle_check = {.name = "lombscargle", .run = run, .bench = bench};
