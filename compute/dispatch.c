@@ -279,7 +279,8 @@ void dispatch_destroy(struct dispatch *dispatch) {
 
 static void job_reset(struct dispatch *dispatch, struct job *job) {
     job->submitted_ns = clock_ns();
-    job->deadline_ns = job->submitted_ns + dispatch->deadline_ns;
+    job->deadline_ns =
+        (job->since_ns > 0 ? job->since_ns : job->submitted_ns) + dispatch->deadline_ns;
     job->started_ns = 0;
     job->status = KILN_OK;
     job->state = JOB_FREE;

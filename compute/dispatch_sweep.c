@@ -136,6 +136,9 @@ static size_t watch_all_locked(struct dispatch *dispatch, uint64_t now) {
 
 /* The client of this job is gone. */
 static void hang_up_locked(struct dispatch *dispatch, struct job *job, struct job_list *finished) {
+    if (job->deserted != NULL && !job->deserted(job)) {
+        return; /* others want its result */
+    }
     if (job->state == JOB_QUEUED) {
         job_list_remove(&dispatch->queue, job);
         queue_end_locked(dispatch, job, KILN_CANCELLED, "the client hung up", finished);

@@ -142,7 +142,12 @@ struct job {
     /** Called once, on the dispatcher's thread, or inside dispatch_submit when that fails at once.
      */
     void (*done)(struct job *job);
-    void *context; /* the owner's */
+    /** Asked when the client at watch_fd has hung up: whether the job is to end. If not, it may
+        name another client in watch_fd. NULL: it is to end. The dispatcher's thread, under its
+        lock: must not call the dispatcher. */
+    bool (*deserted)(struct job *job);
+    void *context;     /* the owner's */
+    uint64_t since_ns; /* when its deadline began to run, clock_ns; 0: when it is submitted */
 
     /* the dispatcher's own */
     struct job *next, *previous;
