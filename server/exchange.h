@@ -31,6 +31,8 @@ enum stage { STAGE_HEAD, STAGE_BODY, STAGE_AWAY, STAGE_ANSWERED };
 /** How preparing a job ended. */
 enum outcome { OUTCOME_NONE, OUTCOME_JOB, OUTCOME_UNCHANGED, OUTCOME_FAULT };
 
+struct memo;
+
 /** Where an answer comes from; OFF: there is no cache. */
 enum reused { REUSED_OFF, REUSED_MISS, REUSED_HIT, REUSED_SHARED, REUSED_REFUSED };
 
@@ -61,6 +63,8 @@ struct exchange {
 
     /* reuse.c's */
     struct digest digest;
+    struct digest request; /* of address and Accept; empty where that does not name a result */
+    struct memo *memo;     /* its row on this thread */
     struct waiter waiter;
     struct result *result; /* what is answered, held until the last byte has left */
     struct dispatch *dispatch;

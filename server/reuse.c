@@ -81,29 +81,26 @@ void reuse_begin(struct exchange *exchange) {
 
 /* ---- addresses seen before ---- */
 
-static bool memorable(const struct exchange *exchange) {
-    return exchange->service->reuse != NULL && exchange->body_size == 0 &&
-           (exchange->method & (METHOD_GET | METHOD_HEAD)) != 0;
-}
-
-static struct memo *row_find(const struct exchange *exchange, struct digest *request) {
+/* GET without a body: address and Accept say it all. */
+static void row_find(struct exchange *exchange) {
     const void *secret = exchange->service->reuse->secret;
     char accept[1024] = "";
     struct digest parts[2];
     exchange_header_join(exchange, MHD_HTTP_HEADER_ACCEPT, accept, sizeof accept);
     etag_hash(exchange->target, strlen(exchange->target), secret, &parts[0]);
     etag_hash(accept, strlen(accept), secret, &parts[1]);
-    etag_hash(parts, sizeof parts, secret, request);
-    return memo_row(request);
+    etag_hash(parts, sizeof parts, secret, &exchange->request);
+    exchange->memo = memo_row(&exchange->request);
 }
 
 bool reuse_recall(struct exchange *exchange) {
-    struct digest request;
-    if (!memorable(exchange)) {
+    if (exchange->service->reuse == NULL || exchange->body_size > 0 ||
+        (exchange->method & (METHOD_GET | METHOD_HEAD)) == 0) {
         return false;
     }
-    const struct memo *row = row_find(exchange, &request);
-    if (row == NULL || !digest_equal(&row->request, &request)) {
+    row_find(exchange);
+    const struct memo *row = exchange->memo;
+    if (row == NULL || !digest_equal(&row->request, &exchange->request)) {
         return false;
     }
     exchange->digest = row->result;
@@ -114,13 +111,9 @@ bool reuse_recall(struct exchange *exchange) {
 }
 
 void reuse_remember(const struct exchange *exchange) {
-    struct digest request;
-    if (!memorable(exchange) || digest_empty(&exchange->digest)) {
-        return;
-    }
-    struct memo *row = row_find(exchange, &request);
-    if (row != NULL) {
-        row->request = request;
+    struct memo *row = exchange->memo;
+    if (row != NULL && !digest_empty(&exchange->digest)) {
+        row->request = exchange->request;
         row->result = exchange->digest;
         row->negotiated = exchange->negotiated;
         row->format = exchange->job.format;

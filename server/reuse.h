@@ -35,7 +35,7 @@ void reuse_begin(struct exchange *exchange);
 /** A GET whose address this thread has seen before: fills in digest, ETag and format; else false.
  */
 bool reuse_recall(struct exchange *exchange);
-/** Remembers a GET's address for reuse_recall. */
+/** Remembers the address that reuse_recall did not know, on the same thread. */
 void reuse_remember(const struct exchange *exchange);
 /** True if there is a kept result, which the exchange holds now. */
 bool reuse_find(struct exchange *exchange);
