@@ -67,13 +67,15 @@ struct device_view {
     int slots, running;
     int pid; /* worker's process id; 0 for none */
     uint64_t jobs_done, jobs_failed, respawns;
-    double busy_s; /* summed kernel + transfer + encode time */
-    double age_s;  /* seconds since the description was taken */
+    double busy_s;   /* summed kernel + transfer + encode time */
+    double active_s; /* time with at least one job on it, canaries included */
+    double age_s;    /* seconds since the description was taken */
 };
 
 struct dispatch_stats {
     uint64_t queued, queue_peak, running;
     uint64_t submitted, completed, failed, cancelled, retried, refused;
+    double oldest_s; /* how long the job that waits longest has waited */
 };
 
 /** Probes devices (in a child process), starts the workers and the dispatcher's thread. Returns at

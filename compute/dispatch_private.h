@@ -91,6 +91,7 @@ struct supervisor {
 
     uint64_t jobs_done, jobs_failed, respawns;
     double busy_ms;
+    uint64_t active_ns, active_since_ns; /* time with jobs on it; since when it has some */
 };
 
 struct dispatch {

@@ -164,7 +164,9 @@ enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor 
         return KILN_NO_DEVICE;
     }
     supervisor->slot[slot].job = job;
-    supervisor->running++;
+    if (supervisor->running++ == 0) {
+        supervisor->active_since_ns = job->started_ns;
+    }
     supervisor->exclusive = job->attempt > 0;
     job->state = JOB_RUNNING;
     job->worker = (int)(supervisor - dispatch->supervisors);
@@ -263,7 +265,9 @@ void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *superviso
 static void slot_clear(struct dispatch *dispatch, struct supervisor *supervisor, int slot) {
     dispatch->stats.running -= !is_canary(supervisor, supervisor->slot[slot].job);
     supervisor->slot[slot].job = NULL;
-    supervisor->running--;
+    if (--supervisor->running == 0) {
+        supervisor->active_ns += clock_ns() - supervisor->active_since_ns;
+    }
     supervisor->exclusive = false;
 }
 
