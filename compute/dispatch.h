@@ -6,7 +6,8 @@
  * any thread and sends the command at once when a slot is free. A bounded FIFO holds the rest.
  * A worker that dies, stays silent, outlasts a job's deadline or reports a device fault is killed
  * and replaced (back-off 0, 0.1, 0.5, 2, 5 s…); its unfinished jobs go to the head of the queue
- * once. A job on its second attempt runs alone on its worker, so that only the guilty one fails.
+ * once. A job that finds the device's memory taken waits until there is room for it.
+ * A job on its second attempt runs alone on its worker, so that only the guilty one fails.
  * A ready worker gets a canary job before it takes others, and one every few idle seconds.
  * A client that hung up (watch_fd) has its job dropped from the queue or cancelled while running;
  * dispatch_cancel does the same for a client that is still there.
@@ -22,12 +23,13 @@
 struct dispatch;
 
 struct dispatch_options {
-    const char *program; /* path of this binary: /proc/self/exe */
-    const char *devices; /* "auto", "cpu", "cuda:0,cuda:1", … */
-    int slots;           /* per worker, 0 for the default of its kind */
-    int threads;         /* CPU pool threads, 0 for one a core */
-    int queue;           /* jobs that may wait */
-    double deadline_s;   /* per job, from submission */
+    const char *program;   /* path of this binary: /proc/self/exe */
+    const char *devices;   /* "auto", "cpu", "cuda:0,cuda:1", … */
+    int slots;             /* per worker, 0 for the default of its kind */
+    int threads;           /* CPU pool threads, 0 for one a core */
+    int queue;             /* jobs that may wait */
+    double deadline_s;     /* per job, from submission */
+    uint64_t device_bytes; /* memory that jobs may take on each device; 0: all there is */
     struct arena *arena;
 };
 
@@ -90,8 +92,8 @@ bool dispatch_wait_idle(struct dispatch *dispatch, double timeout_s);
 void dispatch_destroy(struct dispatch *dispatch);
 
 /** Takes the job (and its blocks). On any return but KILN_OK the job stays the caller's and `done`
-    is not called. Errors: BUSY, DRAINING, NO_DEVICE (none ready or wanted one unknown), NO_MEMORY.
- */
+    is not called. Errors: BUSY, DRAINING, NO_DEVICE (none ready or wanted one unknown), NO_MEMORY,
+    JOB_TOO_LARGE (for the arena, or for every device that it could run on). */
 enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job);
 
 /** True while a device answered a canary or a job recently; otherwise `why` says what is missing.

@@ -198,9 +198,9 @@ void dispatch_sweep(struct dispatch *dispatch, uint64_t now) {
         start[i] = sweep_supervisor(dispatch, &dispatch->supervisors[i], now, &finished);
     }
     sweep_queue(dispatch, now, &finished);
-    if (dispatch->starved) {
-        queue_pump_locked(dispatch);
-    }
+    memory_unlock_locked(dispatch, now, &finished);
+    /* also for those that wait until a moment */
+    queue_pump_locked(dispatch);
     bool look = now >= dispatch->hangup_ns && dispatch->outstanding > 0;
     pthread_mutex_unlock(&dispatch->lock);
     dispatch_complete(dispatch, &finished);

@@ -42,6 +42,8 @@ static const struct option_row rows[] = {
      "threads of the CPU device; 0: one a core"},
     {"arena", OPTION_BYTES, AT(arena), 1 << 20, 0x1p46, "1G", NULL,
      "memory shared with the workers, for inputs and results"},
+    {"device-memory", OPTION_BYTES, AT(device_memory), 0, 0x1p46, "0", NULL,
+     "memory of each device that jobs may take; 0: all there is"},
     {"cache-bytes", OPTION_BYTES, AT(cache_bytes), 0, 0x1p42, "256M", NULL,
      "memory for results that are kept; 0: every request runs a job of its own"},
     {"max-body", OPTION_BYTES, AT(max_body), 1024, 0x1p40, "64M", NULL, "largest request body"},

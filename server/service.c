@@ -58,6 +58,7 @@ enum kiln_status service_open(struct service *service) {
         .threads = (int)options->threads,
         .queue = (int)options->queue,
         .deadline_s = options->deadline,
+        .device_bytes = options->device_memory,
         .arena = service->arena,
     };
     enum kiln_status status = dispatch_create(&wanted, &service->dispatch);
