@@ -231,6 +231,9 @@ static enum MHD_Result result_reply(struct exchange *exchange) {
     caching_headers(exchange, response);
     status_header(exchange, response);
     origin_headers(response, job->device_name, job->id);
+    if (job->joules > 0) {
+        reply_header(response, "Kiln-Joules-Estimate", "%.6g", job->joules);
+    }
     return reply_send(exchange, MHD_HTTP_OK, format_row(job->format)->media, response);
 }
 
