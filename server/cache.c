@@ -7,6 +7,7 @@
 #include <string.h>
 
 #define ENTRIES_MAX  (UINT64_C(1) << 20)
+#define ENTRY_ROOM   8192u /* bytes of room for each: with its answers an entry takes up to 2 KiB */
 #define GHOSTS       (1u << 14) /* keys remembered after their results were dropped */
 #define SMALL_SHARE  10
 #define ASKED_MAX    3  /* rounds that an entry can have saved up */
@@ -152,7 +153,7 @@ enum kiln_status cache_create(uint64_t bytes, struct cache **out) {
     }
     pthread_mutex_init(&cache->lock, NULL);
     cache->stats.capacity = bytes;
-    cache->entries_max = bytes / ARENA_PAGE < ENTRIES_MAX ? bytes / ARENA_PAGE + 1 : ENTRIES_MAX;
+    cache->entries_max = bytes / ENTRY_ROOM < ENTRIES_MAX ? bytes / ENTRY_ROOM + 1 : ENTRIES_MAX;
     cache->mask = 1;
     while (cache->mask < cache->entries_max) {
         cache->mask *= 2;

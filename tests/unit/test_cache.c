@@ -13,8 +13,9 @@
 #include <cmocka.h>
 
 #define ROOM     (UINT64_C(1) << 20)
-#define SIZE     4000u /* a page each */
-#define FITTING  (ROOM / ARENA_PAGE)
+#define SIZE     8000u /* two pages each */
+#define PAGES    (2 * ARENA_PAGE)
+#define FITTING  (ROOM / PAGES)
 #define NO_LIMIT UINT64_MAX
 
 static struct arena *arena;
@@ -103,7 +104,7 @@ static void keeps_and_finds(void **state) {
     assert_false(kept(2));
     struct cache_stats stats = stats_now();
     assert_int_equal(stats.entries, 1);
-    assert_int_equal(stats.used, ARENA_PAGE);
+    assert_int_equal(stats.used, PAGES);
     struct arena_stats jobs;
     arena_stats(arena, &jobs);
     assert_int_equal(jobs.used, 0); /* no block of a job is held */
@@ -156,7 +157,7 @@ static void references_outlive_eviction(void **state) {
     }
     uint64_t used = stats_now().used;
     result_drop(held);
-    assert_int_equal(stats_now().used, used - ARENA_PAGE);
+    assert_int_equal(stats_now().used, used - PAGES);
 }
 
 /* Results that are asked for again and again survive a scan over many that are not. */
@@ -194,6 +195,16 @@ static void dropped_keys_are_remembered(void **state) {
         put(5000 + i);
     }
     assert_true(kept(0));
+}
+
+/* However small they are, there is a bound on how many there are. */
+static void small_results(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i < 4 * FITTING; i++) {
+        put_sized(i, 1);
+        assert_true(stats_now().entries <= FITTING + 1);
+    }
+    assert_true(kept(4 * FITTING - 1));
 }
 
 static void large_results(void **state) {
@@ -239,7 +250,7 @@ static void replaces(void **state) {
     assert_int_equal(found->size, 3 * SIZE);
     result_drop(found);
     assert_int_equal(stats_now().entries, 1);
-    assert_int_equal(stats_now().used, 3 * ARENA_PAGE);
+    assert_int_equal(stats_now().used, 6 * ARENA_PAGE);
 }
 
 /* Where all room is being sent, a new result is not kept, and what is there is not dropped for it
@@ -321,6 +332,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(references_outlive_eviction, setup, teardown),
         cmocka_unit_test_setup_teardown(a_scan_does_not_flush, setup, teardown),
         cmocka_unit_test_setup_teardown(dropped_keys_are_remembered, setup, teardown),
+        cmocka_unit_test_setup_teardown(small_results, setup, teardown),
         cmocka_unit_test_setup_teardown(large_results, setup, teardown),
         cmocka_unit_test_setup_teardown(ages, setup, teardown),
         cmocka_unit_test_setup_teardown(replaces, setup, teardown),
