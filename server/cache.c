@@ -161,7 +161,7 @@ enum kiln_status cache_create(uint64_t bytes, struct cache **out) {
     cache->buckets = calloc(cache->mask, sizeof *cache->buckets);
     cache->mask--;
     if (cache->buckets != NULL) {
-        status = arena_create((size_t)bytes, &cache->arena);
+        status = arena_create_private((size_t)bytes, &cache->arena);
     }
     if (status == KILN_OK) {
         *out = cache;
