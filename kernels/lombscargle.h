@@ -24,11 +24,12 @@
  * power; of equal ones the lower index comes first; places that are left have index -1 and power
  * NaN. In a list of frequencies neighbours are those of its order.
  *
- * method: DIRECT adds up every sample at every frequency. NUFFT spreads the samples over a fine grid
- * and transforms that (Press & Rybicki 1989, ApJ 338, 277, with the non-uniform FFT of Barnett,
- * Magland & af Klinteberg 2019, SISC 41, C479, in place of the extirpolation), for grids only; its
- * sums are within 1e-9 of the direct ones. AUTO takes whichever the backend measured to be faster
- * for this shape; a shape the NUFFT cannot take (a list, nterms too high) is computed directly.
+ * method: DIRECT adds up every sample at every frequency. NUFFT spreads the samples over a fine
+ * grid and transforms that (Press & Rybicki 1989, ApJ 338, 277, with the non-uniform FFT of
+ * Barnett, Magland & af Klinteberg 2019, SISC 41, C479, in place of the extirpolation), for grids
+ * only; its sums are within 1e-9 of the direct ones. AUTO takes whichever the backend measured to
+ * be faster for this shape; a shape the NUFFT cannot take (a list, nterms too high) is computed
+ * directly.
  *
  * Accuracy on standard power, nterms 1, |t| ≤ 4000, f ≤ 100, n ≤ 4096: fp64 1e-9 absolute; fp32
  * 5e-6 absolute. The phase is reduced in double in both.
