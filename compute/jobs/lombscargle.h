@@ -18,7 +18,6 @@
 #define LOMBSCARGLE_RESAMPLED_MAX (INT64_C(1) << 26)
 #define LOMBSCARGLE_DENSITY       5.0 /* default of samples_per_peak and nyquist_factor, as astropy's */
 
-enum lombscargle_method { METHOD_AUTO, METHOD_DIRECT, METHOD_NUFFT };
 enum lombscargle_precision { PRECISION_FP64, PRECISION_FP32 };
 enum lombscargle_alarm { ALARM_NONE, ALARM_NAIVE, ALARM_DAVIES, ALARM_BALUEV, ALARM_BOOTSTRAP };
 enum lombscargle_fields { FIELDS_ALL, FIELDS_PEAKS };

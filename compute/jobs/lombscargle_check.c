@@ -186,11 +186,11 @@ void lombscargle_check(void *raw, const struct input *input, const uint8_t *data
         (batch ? batch_check : series_check)(params, input, data, limits, complaints);
     lombscargle_grid_resolve(params, &times, lombscargle_array(input, data, &params->frequency),
                              limits, complaints);
-    if (params->method == METHOD_NUFFT)
+    if (params->method == LOMBSCARGLE_METHOD_NUFFT)
         complaints_add(complaints, "method",
                        "nufft is not available in this version; use direct or auto");
     else
-        params->method = METHOD_DIRECT;
+        params->method = LOMBSCARGLE_METHOD_DIRECT;
     if (batch && format == FORMAT_PNG)
         complaints_add(complaints, "format",
                        "png draws one series; several come as json, npy or csv");
