@@ -156,10 +156,7 @@ int dispatch_fd(const struct dispatch *dispatch) {
     return dispatch->epoll_fd;
 }
 
-int dispatch_timeout(struct dispatch *dispatch, bool *busy) {
-    pthread_mutex_lock(&dispatch->lock);
-    *busy = dispatch->outstanding > 0;
-    pthread_mutex_unlock(&dispatch->lock);
+int dispatch_timeout(struct dispatch *dispatch) {
     return time_left(dispatch);
 }
 

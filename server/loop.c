@@ -3,6 +3,10 @@
  *
  * Both keep epoll sets of their own; this waits on the sets. The dispatcher's is watched through a
  * duplicate, which stays valid when the dispatcher ends before the loop does.
+ *
+ * The library's own wake-up is not enough where another thread resumes a connection: it may be
+ * taken by a run that has looked for resumed connections already. So loop_poke follows every
+ * resumption.
  */
 #include "server/loop.h"
 
@@ -16,21 +20,23 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-/* How long a loop looks around before it sleeps: after the last event, and longer while a job is
-   out whose answer may come any moment. */
-#define LOOK_NS     UINT64_C(60000)
-#define LOOK_JOB_NS UINT64_C(1500000)
-#define LOOK_CORES  4 /* on fewer, others need the time more */
-#define TIMEOUT_MS  1000
+/* How long a loop looks around before it sleeps: after the last event, and longer while a request
+   is on its way whose job may end, or whose client may take more, any moment. */
+#define LOOK_NS      UINT64_C(60000)
+#define LOOK_BUSY_NS UINT64_C(1500000)
+#define LOOK_CORES   4 /* on fewer, others need the time more */
+#define TIMEOUT_MS   1000
 
 enum { EVENT_WAKE, EVENT_HTTP, EVENT_DISPATCH, EVENTS };
+
+/* The loop of this thread. */
+static _Thread_local struct loop *current;
 
 struct loop {
     struct service *service;
     struct MHD_Daemon *daemon;
     struct pollfd events[EVENTS]; /* without the dispatcher: its descriptor is -1 */
     bool looks;                   /* around, before it sleeps */
-    bool busy;                    /* the dispatcher has jobs out */
     bool quiet;                   /* quiesced */
     uint64_t active_ns;           /* when something happened last */
     _Atomic bool quiesce, stop;
@@ -62,20 +68,21 @@ static int timeout_find(struct loop *loop) {
     struct dispatch *dispatch = service_enter(loop->service);
     if (dispatch == NULL) {
         loop->events[EVENT_DISPATCH].fd = ~loop->events[EVENT_DISPATCH].fd; /* poll skips it */
-        loop->busy = false;
         return timeout;
     }
-    int sweep = dispatch_timeout(dispatch, &loop->busy);
+    int sweep = dispatch_timeout(dispatch);
     service_leave(loop->service);
     return sweep < timeout ? sweep : timeout;
 }
 
 static bool looks_around(const struct loop *loop) {
     uint64_t since = clock_ns() - loop->active_ns;
-    return loop->looks && since < (loop->busy ? LOOK_JOB_NS : LOOK_NS);
+    bool busy = atomic_load_explicit(&loop->service->active, memory_order_relaxed) > 0;
+    return loop->looks && since < (busy ? LOOK_BUSY_NS : LOOK_NS);
 }
 
-static void requests_take(struct loop *loop) {
+/* Another thread wants something. */
+static void poke_take(struct loop *loop) {
     uint64_t count;
     ssize_t size = read(loop->events[EVENT_WAKE].fd, &count, sizeof count);
     (void)size;
@@ -91,6 +98,7 @@ static void requests_take(struct loop *loop) {
 static void *loop_run(void *argument) {
     struct loop *loop = argument;
     struct pollfd *events = loop->events;
+    current = loop;
     while (!atomic_load(&loop->stop)) {
         int timeout = timeout_find(loop);
         bool looking = looks_around(loop);
@@ -99,12 +107,11 @@ static void *loop_run(void *argument) {
         if (ready <= 0 && !due) {
             continue;
         }
-        if (ready > 0 && events[EVENT_WAKE].revents != 0) {
-            requests_take(loop);
+        if (events[EVENT_WAKE].revents != 0) {
+            poke_take(loop);
         }
-        bool http = due || (ready > 0 && events[EVENT_HTTP].revents != 0);
-        if (events[EVENT_DISPATCH].fd >= 0 &&
-            (due || (ready > 0 && events[EVENT_DISPATCH].revents != 0))) {
+        bool http = due || events[EVENT_WAKE].revents != 0 || events[EVENT_HTTP].revents != 0;
+        if (events[EVENT_DISPATCH].fd >= 0 && (due || events[EVENT_DISPATCH].revents != 0)) {
             http = dispatch_serve(loop) || http;
         }
         if (http) {
@@ -117,10 +124,20 @@ static void *loop_run(void *argument) {
     return NULL;
 }
 
-static void loop_wake(struct loop *loop) {
+static void wake(struct loop *loop) {
     uint64_t one = 1;
     ssize_t written = write(loop->events[EVENT_WAKE].fd, &one, sizeof one);
     (void)written; /* full means that a wake-up is on its way already */
+}
+
+struct loop *loop_current(void) {
+    return current;
+}
+
+void loop_poke(struct loop *loop) {
+    if (loop != current) {
+        wake(loop);
+    }
 }
 
 static bool events_open(struct loop *loop, bool drives) {
@@ -160,7 +177,7 @@ struct loop *loop_create(struct service *service, struct MHD_Daemon *daemon, boo
 
 void loop_quiesce(struct loop *loop) {
     atomic_store(&loop->quiesce, true);
-    loop_wake(loop);
+    wake(loop);
 }
 
 void loop_destroy(struct loop *loop) {
@@ -170,7 +187,7 @@ void loop_destroy(struct loop *loop) {
     int *dispatch = &loop->events[EVENT_DISPATCH].fd;
     if (loop->started) {
         atomic_store(&loop->stop, true);
-        loop_wake(loop);
+        wake(loop);
         pthread_join(loop->thread, NULL);
     }
     MHD_stop_daemon(loop->daemon);

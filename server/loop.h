@@ -21,6 +21,10 @@ struct loop;
 /** Starts the thread. The loop owns `daemon` (external epoll, with suspending) from here on, on
     failure too. `drives`: it turns the service's dispatcher; one loop does. NULL on failure. */
 struct loop *loop_create(struct service *service, struct MHD_Daemon *daemon, bool drives);
+/** The loop whose thread this is; NULL on other threads. */
+struct loop *loop_current(void);
+/** Has the loop look at its connections again, after one was resumed. Any thread. */
+void loop_poke(struct loop *loop);
 /** Has the daemon take no more connections, soon. */
 void loop_quiesce(struct loop *loop);
 /** Joins the thread and stops the daemon. No exchange may be suspended. NULL is allowed. */
