@@ -37,6 +37,7 @@ struct memo;
 enum reused { REUSED_OFF, REUSED_MISS, REUSED_HIT, REUSED_SHARED, REUSED_REFUSED };
 
 struct exchange {
+    struct loop *loop; /* its connection's */
     struct service *service;
     struct MHD_Connection *connection;
     struct client *client;

@@ -60,6 +60,7 @@ enum kiln_status service_open(struct service *service) {
         .deadline_s = options->deadline,
         .device_bytes = options->device_memory,
         .arena = service->arena,
+        .driven = true, /* by the first event loop */
     };
     enum kiln_status status = dispatch_create(&wanted, &service->dispatch);
     if (status == KILN_OK) {

@@ -18,7 +18,6 @@
 #define LOMBSCARGLE_RESAMPLED_MAX (INT64_C(1) << 26)
 #define LOMBSCARGLE_DENSITY       5.0 /* default of samples_per_peak and nyquist_factor, as astropy's */
 
-enum lombscargle_method { METHOD_AUTO, METHOD_DIRECT, METHOD_NUFFT };
 enum lombscargle_precision { PRECISION_FP64, PRECISION_FP32 };
 enum lombscargle_alarm { ALARM_NONE, ALARM_NAIVE, ALARM_DAVIES, ALARM_BALUEV, ALARM_BOOTSTRAP };
 enum lombscargle_fields { FIELDS_ALL, FIELDS_PEAKS };
@@ -36,7 +35,7 @@ struct lombscargle_params {
     int64_t bootstrap_samples, seed; /* FIELD_ABSENT where no bootstrap is asked for */
     int64_t plot_width, plot_height; /* pixels */
     int32_t normalization;           /* enum lombscargle_normalization */
-    int32_t method, precision, false_alarm, fields, layout;
+    int32_t method, precision, false_alarm, fields, layout, compression;
     bool fit_mean, center_data;
 };
 

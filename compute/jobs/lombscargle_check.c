@@ -4,6 +4,7 @@
  * One pass over the series, in the front: values are looked at, nothing is computed.
  */
 #include "compute/jobs/lombscargle.h"
+#include "compute/jobs/result.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -186,16 +187,17 @@ void lombscargle_check(void *raw, const struct input *input, const uint8_t *data
         (batch ? batch_check : series_check)(params, input, data, limits, complaints);
     lombscargle_grid_resolve(params, &times, lombscargle_array(input, data, &params->frequency),
                              limits, complaints);
-    if (params->method == METHOD_NUFFT)
+    if (params->method == LOMBSCARGLE_METHOD_NUFFT)
         complaints_add(complaints, "method",
                        "nufft is not available in this version; use direct or auto");
     else
-        params->method = METHOD_DIRECT;
+        params->method = LOMBSCARGLE_METHOD_DIRECT;
     if (batch && format == FORMAT_PNG)
         complaints_add(complaints, "format",
                        "png draws one series; several come as json, npy or csv");
     if (!batch && params->layout == LAYOUT_BATCH)
         complaints_add(complaints, "layout", "batch is for NPY bodies");
+    result_compression_settle(&params->compression, format);
     params->layout = LAYOUT_CURVE; /* it has said what it had to say */
     alarm_check(params, complaints);
 }

@@ -15,13 +15,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum lombscargle_method { LOMBSCARGLE_GRID, LOMBSCARGLE_LIST, LOMBSCARGLE_TENSOR };
+enum lombscargle_route { LOMBSCARGLE_GRID, LOMBSCARGLE_LIST, LOMBSCARGLE_TENSOR };
 
 struct lombscargle_plan {
     const struct lombscargle_args *args;
     const struct lombscargle_curve *curves; /* host */
     uint64_t series;
-    enum lombscargle_method method;
+    enum lombscargle_route method;
     uint64_t terms;
     uint64_t sums;  /* bytes of a frequency's, of one curve */
     uint64_t table; /* bytes of a sample's tables, 0: none */

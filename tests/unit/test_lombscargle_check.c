@@ -81,7 +81,7 @@ static void test_automatic_grid(void **state) {
         assert_true(params->df == rows[i].df);
         assert_int_equal(params->nf, rows[i].nf);
         assert_true(isnan(params->minimum_frequency) && isnan(params->maximum_frequency));
-        assert_int_equal(params->method, METHOD_DIRECT);
+        assert_int_equal(params->method, LOMBSCARGLE_METHOD_DIRECT);
     }
     free(series);
 }
