@@ -84,7 +84,9 @@ void options_help(FILE *file) {
     for (size_t i = 0; i < ROWS; i++) {
         char left[64], preset[32] = "";
         snprintf(left, sizeof left, "--%s %s", rows[i].name, rows[i].value ? rows[i].value : "");
-        if (rows[i].preset > 0) {
+        if (rows[i].type == OPTION_SIZE) {
+            snprintf(preset, sizeof preset, " (%gM)", rows[i].preset / 1048576);
+        } else if (rows[i].preset > 0) {
             snprintf(preset, sizeof preset, " (%g)", rows[i].preset);
         }
         fprintf(file, "  %-24s %s%s\n", left, rows[i].help, preset);

@@ -47,12 +47,18 @@ static double round_up(double value) {
     return power * (lead > 4 ? 10 : lead > 1.5 ? 5 : 2);
 }
 
+/* Where a point stands: what was due in open loop, so that a curve goes on to the right when a
+   service falls behind; what was reached in closed loop. */
+static double load_of(const struct point *point) {
+    return point->offered > 0 ? point->offered : point->rate;
+}
+
 static bool frame_fit(struct frame *frame) {
     double load = 0, low = INFINITY, high = 0;
     for (size_t i = 0; i < frame->report->count; i++) {
         const struct point *point = &frame->report->points[i];
         if (point->latency.count > 0 && point->latency.p50 > 0) {
-            load = fmax(load, fmax(point->rate, point->offered));
+            load = fmax(load, load_of(point));
             low = fmin(low, point->latency.p50);
             high = fmax(high, point->latency.p99);
         }
@@ -95,10 +101,12 @@ static void head_draw(const struct frame *frame) {
           ".page{fill:#ffffff}.ink{fill:#1f2328}.soft{fill:#59636e}\n"
           ".grid{stroke:#d8dee4;stroke-width:1}.axis{stroke:#59636e;stroke-width:1.2}\n"
           ".p50{stroke:#0a66c2}.p99{stroke:#c2410c}.d50{fill:#0a66c2}.d99{fill:#c2410c}\n"
+          ".h50{stroke:#0a66c2;stroke-width:2}.h99{stroke:#c2410c;stroke-width:2}\n"
           ".line{fill:none;stroke-width:2.2;stroke-linejoin:round;stroke-linecap:round}\n"
           "@media (prefers-color-scheme: dark){\n"
           ".page{fill:#0d1117}.ink{fill:#e6edf3}.soft{fill:#9da7b1}\n"
           ".grid{stroke:#2b323b}.axis{stroke:#9da7b1}\n"
+          ".h50{stroke:#6cb6ff}.h99{stroke:#ff9d5c}\n"
           ".p50{stroke:#6cb6ff}.p99{stroke:#ff9d5c}.d50{fill:#6cb6ff}.d99{fill:#ff9d5c}}\n"
           "</style>\n",
           frame->file);
@@ -123,8 +131,8 @@ static void legend_draw(const struct frame *frame) {
         x += 140;
     }
     fprintf(frame->file, "<text class=\"soft\" x=\"%g\" y=\"55.5\">%s</text>\n", x - 40,
-            frame->report->kind == REPORT_RATES ? "open loop, Poisson; labels: share of the peak"
-                                                : "closed loop; labels: connections");
+            frame->report->kind == REPORT_RATES ? "labels: share of the peak; hollow: with errors"
+                                                : "labels: connections; hollow: with errors");
 }
 
 static void number_text(double value, char *out, size_t size) {
@@ -148,8 +156,9 @@ static void load_axis_draw(const struct frame *frame) {
     }
     fprintf(frame->file,
             "<path class=\"axis\" fill=\"none\" d=\"M%g %gV%gH%g\"/>\n<text class=\"ink\" x=\"%g\" "
-            "y=\"%g\" text-anchor=\"middle\">load: right answers a second</text>\n",
-            LEFT, TOP, base, WIDTH - RIGHT, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14);
+            "y=\"%g\" text-anchor=\"middle\">load: %s a second</text>\n",
+            LEFT, TOP, base, WIDTH - RIGHT, (LEFT + WIDTH - RIGHT) / 2, HEIGHT - 14,
+            frame->report->kind == REPORT_RATES ? "requests due" : "right answers");
 }
 
 static void time_axis_draw(const struct frame *frame) {
@@ -186,7 +195,7 @@ static void curve_draw(const struct frame *frame, bool tail) {
         const struct point *point = &report->points[i];
         if (drawn(report, point)) {
             double ms = tail ? point->latency.p99 : point->latency.p50;
-            fprintf(frame->file, "%c%.1f %.1f", step, x_of(frame, point->rate), y_of(frame, ms));
+            fprintf(frame->file, "%c%.1f %.1f", step, x_of(frame, load_of(point)), y_of(frame, ms));
             step = 'L';
         }
     }
@@ -198,14 +207,16 @@ static void points_draw(const struct frame *frame) {
     double last = -1e9;
     for (size_t i = 0; i < report->count; i++) {
         const struct point *point = &report->points[i];
-        double x = x_of(frame, point->rate), y = y_of(frame, point->latency.p99);
+        double x = x_of(frame, load_of(point)), y = y_of(frame, point->latency.p99);
         if (!drawn(report, point)) {
             continue;
         }
+        bool hollow = point_faults(point) > 0;
         fprintf(frame->file,
-                "<circle class=\"d50\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>"
-                "<circle class=\"d99\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>",
-                x, y_of(frame, point->latency.p50), x, y);
+                "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>"
+                "<circle class=\"%s\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>",
+                hollow ? "page h50" : "d50", x, y_of(frame, point->latency.p50),
+                hollow ? "page h99" : "d99", x, y);
         if (fabs(x - last) > 26) { /* labels must not lie on each other */
             fprintf(frame->file,
                     "<text class=\"soft\" font-size=\"11\" text-anchor=\"middle\" "

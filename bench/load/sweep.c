@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SATURATED 1.03 /* twice the connections must give so much more, or the peak is reached */
+/* The peak is reached when twice and four times the connections give no more than so much more. */
+#define SATURATED 1.03
 
 size_t threads_choose(size_t wanted, size_t connections) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -43,7 +44,7 @@ bool sweep_connections(const struct options *options, const struct load *load,
 static bool peak_find(const struct options *options, const struct load *load,
                       const struct effort *effort, double *peak, char *why, size_t why_size) {
     struct point *point = malloc(sizeof *point);
-    double last = 0;
+    int without = 0; /* steps in a row that gained nothing */
     bool fine = point != NULL;
     snprintf(why, why_size, "out of memory");
     *peak = 0;
@@ -56,11 +57,11 @@ static bool peak_find(const struct options *options, const struct load *load,
             break;
         }
         progress(point);
+        without = point->rate < *peak * SATURATED ? without + 1 : 0;
         *peak = point->rate > *peak ? point->rate : *peak;
-        if (connections >= 8 && point->rate < last * SATURATED) {
+        if (connections >= 8 && without >= 2) {
             break;
         }
-        last = point->rate;
     }
     free(point);
     if (fine && !(*peak > 0)) {
