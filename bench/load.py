@@ -325,7 +325,8 @@ def main():
         # Not while kilnd waits beside them: each has the machine alone.
         if not arguments.no_peers:
             others.update(peer_rows(meter, arguments.device, [r for r in rows if r.peer == "peer"]))
-            others.update(nginx_rows(meter, content, [r for r in rows if r.peer == "nginx"]))
+            served = [row for row in rows if row.peer == "nginx"]
+            others.update(nginx_rows(meter, content, served) if served else {})
         if rows:
             table(report, rows, gpu, mine, others)
         if "," in arguments.device and (not only or "scaling" in only):

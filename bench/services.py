@@ -128,12 +128,9 @@ class Kiln(Service):
 
     def describe(self):
         """Names of the devices that it uses."""
-        wanted = self.device.split(",")
-        devices = json.loads(fetch(self.url + "/v1/devices")[1])
-        devices = devices.get("devices", devices) if isinstance(devices, dict) else devices
-        return ", ".join(f"{d.get('id') or d.get('name')}: {d.get('model') or d.get('description') or ''}"
-                         .rstrip(": ") for d in devices if isinstance(d, dict)
-                         and (d.get("id") in wanted or d.get("name") in wanted))
+        devices = json.loads(fetch(self.url + "/v1/devices")[1])["devices"]
+        return ", ".join(f"{device['name']} {device['description'].get('name', '')}".strip()
+                         for device in devices if device["state"] == "ready")
 
 
 class Peer(Service):

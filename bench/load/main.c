@@ -16,10 +16,11 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#define WHY_MAX        600
-#define WARM_SHARE     5 /* of --count, sent before a daemon is looked at */
-#define WARM_LEAST     200
-#define SETTLE_SECONDS 1.0 /* until closed connections and freed blocks are accounted for */
+#define WHY_MAX    600
+#define WARM_SHARE 5 /* of --count, sent before a daemon is looked at */
+#define WARM_LEAST 200
+#define SETTLE_SECONDS                                                                             \
+    2 /* closed connections are accounted for, workers have told of their memory */
 
 static void say(const char *why) {
     fprintf(stderr, "kiln-bench: %s\n", why);

@@ -148,12 +148,38 @@ static bool count_run(struct engine *engine, const struct load *load, struct win
     return true;
 }
 
+/* Warm-up and windows, or `count` requests; the sum to windows[0]. */
+static bool engine_run(struct engine *engine, const struct load *load, const struct effort *effort,
+                       struct window *windows, struct point *point, char *why, size_t why_size) {
+    double ignored = 0;
+    if (load->count == 0 && effort->warmup_s > 0) {
+        sleep_for(effort->warmup_s);
+        engine_window(engine, NULL, &ignored);
+    }
+    double cpu = cpu_s();
+    uint64_t begin = now_ns();
+    if (load->count > 0) {
+        point->windows = 1;
+        point->stable = true;
+        if (!count_run(engine, load, &windows[0], why, why_size)) {
+            return false;
+        }
+    } else {
+        windows_run(engine, effort, windows, point);
+    }
+    double wall = (double)(now_ns() - begin) / 1e9;
+    point->client_busy = (cpu_s() - cpu) / wall / (double)load->threads;
+    point->seconds = windows[0].seconds;
+    point->rate = (double)windows[0].tally->done / windows[0].seconds;
+    engine_drain(engine, windows[0].tally);
+    return true;
+}
+
 bool measure(const struct load *load, const struct effort *effort, struct point *point, char *why,
              size_t why_size) {
     struct window windows[AGREEING] = {{0}};
     struct engine *engine = NULL;
     bool fine = false;
-    double ignored = 0, cpu;
     memset(point, 0, sizeof *point);
     for (size_t i = 0; i < AGREEING; i++) {
         windows[i].tally = tally_create();
@@ -163,31 +189,10 @@ bool measure(const struct load *load, const struct effort *effort, struct point 
         }
     }
     engine = engine_create(load, why, why_size);
-    if (engine == NULL) {
-        goto out;
+    if (engine != NULL && engine_run(engine, load, effort, windows, point, why, why_size)) {
+        point_fill(point, load, windows[0].tally);
+        fine = true;
     }
-    if (load->count == 0 && effort->warmup_s > 0) {
-        sleep_for(effort->warmup_s);
-        engine_window(engine, NULL, &ignored);
-    }
-    cpu = cpu_s();
-    uint64_t begin = now_ns();
-    if (load->count > 0) {
-        point->windows = 1;
-        point->stable = true;
-        if (!count_run(engine, load, &windows[0], why, why_size)) {
-            goto out;
-        }
-    } else {
-        windows_run(engine, effort, windows, point);
-    }
-    point->client_busy =
-        (cpu_s() - cpu) / ((double)(now_ns() - begin) / 1e9) / (double)load->threads;
-    point->seconds = windows[0].seconds;
-    point->rate = (double)windows[0].tally->done / windows[0].seconds;
-    engine_drain(engine, windows[0].tally);
-    point_fill(point, load, windows[0].tally);
-    fine = true;
 out:
     engine_destroy(engine);
     for (size_t i = 0; i < AGREEING; i++) {

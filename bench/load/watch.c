@@ -166,9 +166,16 @@ struct comparison {
     size_t broken;
 };
 
+/* Free memory of a GPU is what is judged there, because it is what others have left; that of a CPU
+   device is the whole machine's. */
+static bool gauge_is_free(const char *name) {
+    return strncmp(name, "kiln_device_memory_free", 23) == 0 && strstr(name, "\"cpu") == NULL;
+}
+
 static void row_print(struct comparison *comparison, const char *who, const char *what,
                       double before, double after, double limit) {
-    bool broken = limit >= 0 && after - before > limit;
+    double growth = gauge_is_free(who) ? before - after : after - before;
+    bool broken = limit >= 0 && growth > limit;
     comparison->broken += broken;
     fprintf(comparison->file, "| %s%s | %.0f | %.0f | %+.0f |", who, what, before, after,
             after - before);
@@ -210,34 +217,13 @@ static const struct watch_gauge *gauge_find(const struct watch *watch, const cha
     return NULL;
 }
 
-/* Sum of the gauges whose names hold both words. */
-static double gauges_sum(const struct watch *watch, const char *one, const char *other) {
-    double sum = 0;
-    for (size_t i = 0; i < watch->gauges; i++) {
-        const char *name = watch->gauge[i].name;
-        sum += strstr(name, one) != NULL && strstr(name, other) != NULL ? watch->gauge[i].value : 0;
-    }
-    return sum;
-}
-
-/* The growth that a gauge may have; negative where it is only shown. */
-static double gauge_limit(const struct watch *before, const struct watch *after, const char *name,
-                          const struct watch_limits *limits) {
-    bool device = strstr(name, "device") != NULL || strstr(name, "pool") != NULL;
-    if (strstr(name, "memory") != NULL && device &&
-        (strstr(name, "used") != NULL || strstr(name, "pool") != NULL)) {
+/* The growth that a gauge may have; negative where it is only shown. A cache may fill; its memory
+   is not the arena's. */
+static double gauge_limit(const char *name, const struct watch_limits *limits) {
+    if (gauge_is_free(name) || strncmp(name, "kiln_device_memory_pools", 24) == 0) {
         return (double)limits->device;
     }
-    if (strstr(name, "arena_used") != NULL) {
-        double cached = gauges_sum(after, "cache", "bytes") - gauges_sum(before, "cache", "bytes");
-        return cached > 0 ? cached * 1.5 : 0;
-    }
-    if (strstr(name, "arena_blocks") != NULL) {
-        double cached =
-            gauges_sum(after, "cache", "entries") - gauges_sum(before, "cache", "entries");
-        return cached > 0 ? cached * 2 : 0;
-    }
-    return strstr(name, "cache") == NULL && strstr(name, "_jobs") != NULL ? 0 : -1;
+    return strncmp(name, "kiln_arena_", 11) == 0 || strstr(name, "_jobs") != NULL ? 0 : -1;
 }
 
 size_t watch_compare(FILE *file, const struct watch *before, const struct watch *after,
@@ -246,9 +232,10 @@ size_t watch_compare(FILE *file, const struct watch *before, const struct watch 
     fprintf(file, "| what | before | after | growth | allowed | |\n|---|--:|--:|--:|--:|---|\n");
     processes_compare(&comparison, before, after, limits);
     for (size_t i = 0; i < after->gauges; i++) {
-        const struct watch_gauge *old = gauge_find(before, after->gauge[i].name);
-        row_print(&comparison, after->gauge[i].name, "", old != NULL ? old->value : 0,
-                  after->gauge[i].value, gauge_limit(before, after, after->gauge[i].name, limits));
+        const char *name = after->gauge[i].name;
+        const struct watch_gauge *old = gauge_find(before, name);
+        row_print(&comparison, name, "", old != NULL ? old->value : 0, after->gauge[i].value,
+                  gauge_limit(name, limits));
     }
     return comparison.broken;
 }

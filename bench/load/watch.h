@@ -44,7 +44,7 @@ size_t watch_gauges_read(struct watch *watch, const char *text);
 /** How much may differ. */
 struct watch_limits {
     uint64_t memory;      /* growth of one process' anonymous memory, bytes */
-    uint64_t device;      /* growth of a device's memory, bytes */
+    uint64_t device;      /* growth of our pools, or loss of a GPU's free memory, bytes */
     uint64_t descriptors; /* growth of one process */
 };
 

@@ -198,8 +198,10 @@ static const char metrics[] = "# HELP kiln_arena_used_bytes Taken now.\n"
                               "kiln_arena_used_bytes 4096\n"
                               "kiln_arena_peak_bytes 9999\n"
                               "kiln_arena_blocks 1\n"
-                              "kiln_device_memory_used_bytes{device=\"cuda:0\"} 1e9\n"
-                              "kiln_cache_bytes 0\n"
+                              "kiln_device_memory_pools_bytes{device=\"cuda:0\"} 1e9\n"
+                              "kiln_device_memory_free_bytes{device=\"cuda:0\"} 2e9\n"
+                              "kiln_device_memory_free_bytes{device=\"cpu:0\"} 3e9\n"
+                              "kiln_cache_used_bytes 0\n"
                               "kiln_jobs_completed_total 12\n"
                               "kiln_running_jobs 0";
 
@@ -211,7 +213,7 @@ static void test_watch(void **unused) {
     (void)unused;
     assert_non_null(file);
     before.process[0] = (struct watch_process){1, "front", 8 << 20, 4 << 20, 10, 4};
-    assert_int_equal(watch_gauges_read(&before, metrics), 5);
+    assert_int_equal(watch_gauges_read(&before, metrics), 7);
     after = before;
     assert_int_equal(watch_compare(file, &before, &after, &limits), 0);
     after.process[0].anonymous += 1 << 20;
@@ -229,12 +231,18 @@ static void test_watch(void **unused) {
     after = before;
     after.gauge[0].value += 64; /* arena */
     assert_int_equal(watch_compare(file, &before, &after, &limits), 1);
-    after.gauge[3].value += 64; /* the cache holds it */
-    assert_int_equal(watch_compare(file, &before, &after, &limits), 0);
-    after.gauge[2].value += 8 << 20; /* device */
+    after.gauge[5].value += 1 << 30; /* a cache that fills */
+    after.gauge[4].value -= 1 << 30; /* the machine's free memory */
     assert_int_equal(watch_compare(file, &before, &after, &limits), 1);
-    after.processes = 0; /* the daemon is gone */
+    after.gauge[2].value += 8 << 20; /* pools */
     assert_int_equal(watch_compare(file, &before, &after, &limits), 2);
+    after.gauge[3].value -= 8 << 20; /* the GPU's free memory */
+    assert_int_equal(watch_compare(file, &before, &after, &limits), 3);
+    after = before;
+    after.gauge[3].value += 8 << 20; /* more of it is fine */
+    assert_int_equal(watch_compare(file, &before, &after, &limits), 0);
+    after.processes = 0; /* the daemon is gone */
+    assert_int_equal(watch_compare(file, &before, &after, &limits), 1);
     fclose(file);
 }
 
