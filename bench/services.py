@@ -63,6 +63,7 @@ class Service:
     def __init__(self, name, ready):
         self.name, self.ready = name, ready
         self.process = self.port = None
+        self.told = ""
 
     def command(self):
         raise NotImplementedError
@@ -84,6 +85,9 @@ class Service:
             self.process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=self.log,
                                             stderr=self.log)
             self._wait()
+        except FileNotFoundError as error:
+            self.__exit__()
+            raise Missing(f"{self.name}: {error.filename} is not there") from error
         except BaseException:
             self.__exit__()
             raise
@@ -93,16 +97,18 @@ class Service:
         if self.port is None and self.port_file.exists():
             self.port = int(self.port_file.read_text() or 0) or None
         try:
-            return self.port is not None and fetch(self.url + self.ready, 10)[0] == 200
+            status, body = fetch(self.url + self.ready, 10) if self.port else (0, b"")
         except OSError:
             return False
+        self.told = body[:300].decode(errors="replace") if status != 200 else ""
+        return status == 200
 
     def _wait(self):
-        end = time.monotonic() + 120
+        end = time.monotonic() + 60
         while not self._is_ready():
             if self.process.poll() is not None or time.monotonic() > end:
                 self.log.seek(0)
-                raise Missing(f"{self.name} did not start: {self.log.read().strip()[-400:]}")
+                raise Missing(f"{self.name} is not ready: {self.told} {self.log.read().strip()[-400:]}")
             time.sleep(0.02)
 
     def __exit__(self, *_):

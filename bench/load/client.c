@@ -17,7 +17,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #define TICK_NS     UINT64_C(50000000)
@@ -47,12 +46,6 @@ struct client {
     bool behind;          /* what was due at the end and not sent is counted */
     uint64_t tick;
 };
-
-uint64_t now_ns(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static void outcome_count(struct client *client) {
     atomic_fetch_add_explicit(&client->common->outcomes, 1, memory_order_relaxed);

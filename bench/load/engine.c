@@ -17,6 +17,12 @@ struct engine {
     bool drained;
 };
 
+uint64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
 struct engine *engine_create(const struct load *load, char *why, size_t why_size) {
     struct engine *engine = calloc(1, sizeof *engine);
     if (engine == NULL || (engine->common.sum = tally_create()) == NULL) {

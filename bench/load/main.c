@@ -18,16 +18,15 @@
 
 #define WHY_MAX    600
 #define WARM_SHARE 5 /* of --count, sent before a daemon is looked at */
-#define WARM_LEAST 200
-#define SETTLE_SECONDS                                                                             \
-    2 /* closed connections are accounted for, workers have told of their memory */
+#define WARM_LEAST 4000
+#define SETTLE_S   2 /* until connections are closed and workers have told of their memory */
 
 static void say(const char *why) {
     fprintf(stderr, "kiln-bench: %s\n", why);
 }
 
 static void settle(void) {
-    struct timespec pause = {(time_t)SETTLE_SECONDS, 0};
+    struct timespec pause = {SETTLE_S, 0};
     nanosleep(&pause, NULL);
 }
 
