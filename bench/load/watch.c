@@ -151,14 +151,16 @@ bool watch_take(struct watch *watch, int pid, const struct target *target, char 
         snprintf(why, why_size, "out of memory");
         return false;
     }
-    if (target_get(target, "/metrics", &answer, text, METRICS_MAX, why, why_size)) {
+    /* Processes first: the connection that asks for metrics is a descriptor as well. */
+    if (processes_read(watch, pid, why, why_size) &&
+        target_get(target, "/metrics", &answer, text, METRICS_MAX, why, why_size)) {
         fine = answer.status == 200 && watch_gauges_read(watch, text) > 0;
         if (!fine) {
             snprintf(why, why_size, "/metrics has none of the gauges (HTTP %d)", answer.status);
         }
     }
     free(text);
-    return fine && processes_read(watch, pid, why, why_size);
+    return fine;
 }
 
 struct comparison {
