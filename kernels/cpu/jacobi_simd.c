@@ -145,31 +145,32 @@ INLINE void pair_run(const struct jacobi_group *group, bool fused) {
     const vec zero = v_set(0);
     const size_t count = group->vectors;
     struct flow first, second;
-    vec wrap[ROWS], wrap_second[ROWS], right[ROWS], y[ROWS];
+    vec wrap[ROWS], wrap_second[ROWS], next[ROWS], y[ROWS];
     begin(&rows, &first, &second, wrap, count, fused);
 
-    EACH(k, 0, ROWS) right[k] = count > 1 ? v_load(x_at(&rows, k + 1, 1)) : wrap[k];
-    first_sweep(&rows, &first, right, 0, y, true, fused);
+    EACH(k, 0, ROWS) next[k] = count > 1 ? v_load(x_at(&rows, k + 1, 1)) : wrap[k];
+    first_sweep(&rows, &first, next, 0, y, true, fused);
     second.middle[0] = v_load(rows.carry1);
     EACH(k, 1, ROWS) second.middle[k] = y[k - 1];
     EACH(k, 0, ROWS) wrap_second[k] = v_right(second.middle[k], zero);
     vec last = y[ROWS - 1];
 
     bool inside = group->row >= 0 && group->row + ROWS < group->height;
-    size_t whole = inside ? group->whole : 0;
-    size_t j = 1;
-    for (; j + 1 < count && j < whole; j++) {
+    size_t whole = inside ? group->whole : 0, end = count - 1;
+    size_t j = 1, plain = whole < end ? whole : end;
+    for (; j < plain; j++) {
+        vec right[ROWS];
         load_right(&rows, right, j);
         column(&rows, &first, &second, &last, right, j, false, fused);
     }
-    for (; j < count; j++) {
-        if (j + 1 < count)
-            load_right(&rows, right, j);
-        else
-            EACH(k, 0, ROWS) right[k] = wrap[k];
+    for (; j < end; j++) {
+        vec right[ROWS];
+        load_right(&rows, right, j);
         column(&rows, &first, &second, &last, right, j, true, fused);
     }
-    second_sweep(&rows, &second, wrap_second, last, count - 1, true, fused);
+    if (count > 1)
+        column(&rows, &first, &second, &last, wrap, end, true, fused);
+    second_sweep(&rows, &second, wrap_second, last, end, true, fused);
 }
 
 static void pair_plain(const struct jacobi_group *group) {
