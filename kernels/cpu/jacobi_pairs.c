@@ -2,9 +2,9 @@
  * jacobi_pairs.c: pairs of sweeps of `jacobi`, several at a time in the caches, shared out among
  * threads.
  *
- * A batch is DEEP pairs that follow each other down the plane one group apart: step u of a batch is
- * group u - p of its pair p. The steps of a batch are cut into bands. A band waits for the band
- * above it in the same batch and, near its end, for the first DEEP steps of the band below it in
+ * A batch is several pairs that follow each other down the plane one group apart: step u of a batch
+ * is group u - p of its pair p. The steps of a batch are cut into bands. A band waits for the band
+ * above it in the same batch and, near its end, for the first steps of the band below it in
  * the batch before: nothing is computed twice, every byte is the same whatever the number of bands,
  * and a thread may be almost a band ahead of its neighbour before it has to wait.
  *
@@ -19,12 +19,13 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#define DEEP        4          /* pairs of a batch */
-#define BAND_STEPS  (DEEP + 4) /* the least of a band; more than one batch is behind another */
+#define DEEP_MOST   8                   /* pairs of a batch */
+#define DEEP_LEAST  2                   /* where more would leave threads without a band */
+#define BAND_MORE   4                   /* steps of a band beyond the pairs of a batch, at least */
 #define CORE_BYTES  ((size_t)768 << 10) /* of X and B that a core's own cache holds */
 #define BANDS_MOST  64
-#define SPINS_STEAL 1000  /* about 20 µs before a thread leaves its band */
-#define SPINS_SLEEP 10000 /* before it sleeps */
+#define SPINS_STEAL 1000 /* about 20 µs before a thread leaves its band */
+#define SPINS_SLEEP 4000 /* before it sleeps: the other has lost its processor */
 
 struct band {
     _Alignas(64) atomic_ullong steps; /* made, over all batches */
@@ -40,15 +41,18 @@ struct run {
     struct jacobi_progress progress;
     size_t planes;                  /* that share the progress */
     atomic_ullong *parts;           /* bands done of all batches and planes */
-    char *carry;                    /* for each batch under way, DEEP times two rows */
+    char *carry;                    /* for each batch under way, two rows a pair */
     size_t carry_size, carry_count; /* bytes of one, batches */
+    size_t deep;                    /* pairs of a batch */
     size_t steps;                   /* of a batch */
     size_t band_count;
     bool staying;          /* threads keep to their bands */
     int workers;           /* at work */
     pthread_mutex_t mutex; /* guards bands (but for steps) and workers */
     pthread_cond_t changed;
-    int sleeping;
+    pthread_cond_t stepped;
+    int sleeping;             /* until `changed` */
+    atomic_int step_sleepers; /* until `stepped` */
     atomic_uint changes;
     struct band bands[BANDS_MOST];
 };
@@ -61,16 +65,37 @@ static inline void relax(void) {
 #endif
 }
 
-/* Waits until the band has made so many steps; false when cancelled. Its thread is at work. */
-static bool steps_wait(const struct run *run, struct band *band, uint64_t wanted) {
-    for (unsigned i = 0; atomic_load_explicit(&band->steps, memory_order_acquire) < wanted; i++) {
-        if (stream_cancelled(run->grid->stream))
-            return false;
-        if (i % SPINS_STEAL == SPINS_STEAL - 1)
-            sched_yield();
+static bool steps_made(const struct run *run, const struct band *band, uint64_t wanted) {
+    return atomic_load_explicit(&band->steps, memory_order_acquire) >= wanted ||
+           stream_cancelled(run->grid->stream);
+}
+
+/* Waits until the band, which another thread is at, has made so many steps, or cancellation. */
+static void steps_wait(struct run *run, const struct band *band, uint64_t wanted) {
+    for (unsigned i = 0; i < SPINS_SLEEP; i++) {
+        if (steps_made(run, band, wanted))
+            return;
         relax();
     }
-    return true;
+    pthread_mutex_lock(&run->mutex);
+    atomic_fetch_add(&run->step_sleepers, 1);
+    atomic_thread_fence(memory_order_seq_cst); /* before the look at the steps */
+    while (!steps_made(run, band, wanted))
+        pthread_cond_wait(&run->stepped, &run->mutex);
+    atomic_fetch_sub(&run->step_sleepers, 1);
+    pthread_mutex_unlock(&run->mutex);
+}
+
+static void steps_tell(struct run *run, struct band *band, uint64_t steps) {
+    atomic_store_explicit(&band->steps, steps, memory_order_release);
+    if (run->band_count == 1)
+        return;
+    atomic_thread_fence(memory_order_seq_cst); /* before the look at the sleepers */
+    if (atomic_load_explicit(&run->step_sleepers, memory_order_relaxed) == 0)
+        return;
+    pthread_mutex_lock(&run->mutex);
+    pthread_cond_broadcast(&run->stepped);
+    pthread_mutex_unlock(&run->mutex);
 }
 
 static void group_run(const struct run *run, uint64_t batch, size_t pair, size_t index) {
@@ -80,7 +105,7 @@ static void group_run(const struct run *run, uint64_t batch, size_t pair, size_t
         .x = jacobi_row(grid, grid->x, run->plane, row),
         .b = jacobi_row(grid, grid->b, run->plane, row),
         .carry = run->carry + batch % run->carry_count * run->carry_size +
-                 pair * (run->carry_size / DEEP),
+                 pair * (run->carry_size / run->deep),
         .mask = grid->mask,
         .row = row,
         .height = (ptrdiff_t)grid->height,
@@ -104,19 +129,18 @@ static void progress_tell(const struct run *run) {
 /* The band's steps of a batch; false when cancelled. */
 static bool band_run(struct run *run, size_t index, uint64_t batch) {
     struct band *band = &run->bands[index];
-    uint64_t left = run->pairs - batch * DEEP;
-    size_t pairs = left < DEEP ? (size_t)left : DEEP;
+    uint64_t left = run->pairs - batch * run->deep;
+    size_t pairs = left < run->deep ? (size_t)left : run->deep;
     for (size_t u = band->first; u < band->end; u++) {
-        size_t behind = u + DEEP + 1 < run->steps ? u + DEEP + 1 : run->steps;
-        if (batch > 0 && behind > band->end &&
-            !steps_wait(run, band + 1, (batch - 1) * run->steps + behind))
-            return false;
+        size_t behind = u + run->deep + 1 < run->steps ? u + run->deep + 1 : run->steps;
+        if (batch > 0 && behind > band->end)
+            steps_wait(run, band + 1, (batch - 1) * run->steps + behind);
         if (stream_cancelled(run->grid->stream))
             return false;
         for (size_t p = 0; p < pairs && p <= u; p++)
             if (u - p < run->grid->groups)
                 group_run(run, batch, p, u - p);
-        atomic_store_explicit(&band->steps, batch * run->steps + u + 1, memory_order_release);
+        steps_tell(run, band, batch * run->steps + u + 1);
     }
     progress_tell(run);
     return true;
@@ -209,12 +233,13 @@ static void work(void *context, size_t chunk, int slot) {
         tell_change(run);
     }
     tell_change(run);
+    pthread_cond_broadcast(&run->stepped); /* cancelled */
     pthread_mutex_unlock(&run->mutex);
 }
 
 /* Bands of about the same number of steps. */
 static void bands_cut(struct run *run, size_t wanted) {
-    size_t most = run->steps / BAND_STEPS;
+    size_t most = run->steps / (run->deep + BAND_MORE);
     most = most < BANDS_MOST ? most : BANDS_MOST;
     run->band_count = wanted < most ? wanted : most;
     if (run->band_count == 0)
@@ -232,10 +257,13 @@ static void bands_cut(struct run *run, size_t wanted) {
 static enum kiln_status run_init(struct run *run, const struct jacobi_grid *grid, uint64_t pairs,
                                  struct jacobi_progress progress, atomic_ullong *parts) {
     *run = (struct run){.grid = grid, .pairs = pairs, .progress = progress, .parts = parts};
-    run->batches = (pairs + DEEP - 1) / DEEP;
+    run->deep = DEEP_MOST;
+    while (run->deep > DEEP_LEAST && grid->groups / (run->deep + BAND_MORE) < (size_t)grid->threads)
+        run->deep /= 2;
+    run->batches = (pairs + run->deep - 1) / run->deep;
     run->planes = grid->planes;
-    run->steps = grid->groups + DEEP - 1;
-    run->carry_size = DEEP * 2 * grid->vectors * grid->simd->lanes * grid->element;
+    run->steps = grid->groups + run->deep - 1;
+    run->carry_size = run->deep * 2 * grid->vectors * grid->simd->lanes * grid->element;
     run->carry_count = (size_t)grid->threads + 1;
     run->carry = stream_take(grid->stream, run->carry_count * run->carry_size);
     return run->carry ? KILN_OK : KILN_NO_MEMORY;
@@ -248,9 +276,11 @@ static void plane_run(struct run *run) {
     run->staying = 2 * grid->plane <= threads * CORE_BYTES;
     bands_cut(run, run->staying ? threads : 8 * threads);
     run->workers = run->sleeping = 0;
+    pthread_cond_init(&run->stepped, NULL);
     pthread_mutex_init(&run->mutex, NULL);
     pthread_cond_init(&run->changed, NULL);
     pool_run(grid->stream->pool, work, run, threads < run->band_count ? threads : run->band_count);
+    pthread_cond_destroy(&run->stepped);
     pthread_cond_destroy(&run->changed);
     pthread_mutex_destroy(&run->mutex);
 }
