@@ -192,6 +192,8 @@ static enum kiln_status sweep_all(struct problem *problem, const struct jacobi_a
         memory_release(&stream->scratch, mark);
         for (int64_t i = 0; i < singles && !stream_cancelled(stream); i++)
             report->residual = sweep_single(problem);
+        if (stream_cancelled(stream))
+            break; /* not all of them were made */
         report->sweeps += left;
         control_advance(stream->control, (uint64_t)report->sweeps, (uint64_t)args->iterations);
         if (args->tolerance > 0 && report->sweeps % JACOBI_CHECK == 0 &&
