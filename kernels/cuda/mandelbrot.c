@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #define WARPS       MANDELBROT_WARPS
-#define BLOCKS      3 /* a multiprocessor: as many as fill it; more orbits at once end later */
+#define BLOCKS      4 /* a multiprocessor: as many as fill it; more orbits at once end later */
 #define SAMPLES_MAX (UINT32_MAX - 31) /* so that a group's last index is one */
 
 enum { MANDELBROT_FP32, MANDELBROT_FP64 };

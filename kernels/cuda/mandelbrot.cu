@@ -25,7 +25,7 @@
 #define STEPS  60 /* of a block; a multiple of the commonest periods */
 #define LONGER 4
 #define OLD    1200 /* steps after which an orbit is likely to make as many again */
-#define YOUNG  6    /* lanes that do not keep a warp from longer blocks */
+#define SHARE  5    /* one young orbit in so many does not keep a warp from longer blocks */
 #define WASTE  8    /* lanes times blocks that may idle before a refill: what a refill costs */
 #define LOOK   32   /* blocks between looks around */
 /* Clocks between looks of a block at the stop word, about 2 ms: it lies in the host's memory and
@@ -256,8 +256,9 @@ static __device__ __forceinline__ bool look_around(const mandelbrot_grid &grid, 
 /* How long the next blocks are. */
 template <typename T>
 static __device__ __forceinline__ void repeat_choose(const lane_state<T> &l, warp_state &w) {
-    bool young = l.state == RUNNING && l.o.n < OLD;
-    w.repeat = __popc(__ballot_sync(FULL, young)) <= YOUNG ? LONGER : 1;
+    bool runs = l.state == RUNNING;
+    uint32_t running = __ballot_sync(FULL, runs), young = __ballot_sync(FULL, runs && l.o.n < OLD);
+    w.repeat = SHARE * __popc(young) <= __popc(running) ? LONGER : 1;
 }
 
 /* One block of every lane that runs; `close`: with a test each step. */
@@ -392,7 +393,7 @@ template <typename T> static __device__ __forceinline__ void mandelbrot(const ma
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * MANDELBROT_WARPS, 3)
+extern "C" __global__ void __launch_bounds__(32 * MANDELBROT_WARPS, 4)
     mandelbrot_fp32(const __grid_constant__ mandelbrot_grid grid) {
     mandelbrot<float>(grid);
 }
