@@ -42,8 +42,8 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .samples = (uint32_t)samples,
         .groups = (uint32_t)groups,
         .width = (uint32_t)args->width,
-        .reciprocal = args->width > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint32_t)args->width)
-                                      : UINT32_MAX,
+        .reciprocal =
+            args->width > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint32_t)args->width) : UINT32_MAX,
         .x0 = args->x0,
         .y0 = args->y0,
         .dx = args->dx,
