@@ -264,7 +264,7 @@ template <typename T> static __device__ __forceinline__ void mandelbrot(const ma
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * MANDELBROT_WARPS, 4)
+extern "C" __global__ void __launch_bounds__(32 * MANDELBROT_WARPS, 5)
     mandelbrot_fp32(const __grid_constant__ mandelbrot_grid grid) {
     mandelbrot<float>(grid);
 }
