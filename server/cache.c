@@ -203,14 +203,18 @@ struct result *cache_find(struct cache *cache, const struct digest *key, uint64_
     return result;
 }
 
-/* Whether a result of this size is worth keeping; `*known` if it was here before. */
+/* Whether a result is worth keeping; `*known` if it was asked for before. One that nobody may ever
+   ask for again shall cost no copy and displace nothing: where there is no room left, or it is
+   large, only its key is noted. */
 static bool admit_locked(struct cache *cache, const struct digest *key, uint64_t bytes,
                          bool *known) {
     *known = ghost_take(cache, key);
     if (bytes > cache->stats.capacity / CACHE_SHARE) {
         return false;
     }
-    if (bytes > CACHE_EAGER && !*known) {
+    uint64_t taken = cache->queues[QUEUE_SMALL].bytes + cache->queues[QUEUE_MAIN].bytes;
+    bool room = taken + bytes <= cache->stats.capacity && cache->stats.entries < cache->entries_max;
+    if ((bytes > CACHE_EAGER || !room) && !*known) {
         ghost_add(cache, key);
         return false;
     }

@@ -5,11 +5,12 @@
  * set. A new result is found at once, still in the job's block; once it has been sent, its bytes
  * move here (cache_settle), so that nobody waits for the copy.
  *
- * What stays (S3-FIFO): new results pass through a small queue of a tenth of the room and are
- * dropped at its end unless they were asked for again; those go to the main queue, where each
- * asking buys another round. So a scan over results that nobody asks for twice only displaces
- * others like itself. Keys of what was dropped are remembered for a while: who comes back goes to
- * the main queue. Results above CACHE_EAGER bytes are kept from the second time on only.
+ * What stays (S3-FIFO with a doorkeeper): as long as there is room, every result is kept. A full
+ * cache takes only those whose key it remembers: from a first asking, when just the key was noted,
+ * or from being dropped. So results that nobody asks for twice cost no copy and displace nothing.
+ * What was kept at first sight waits in one queue, and is dropped at its end unless it was asked
+ * for again; the rest is in the main queue, where each asking buys another round. Results above
+ * CACHE_EAGER bytes are kept from the second time on only.
  *
  * Threads: any. One lock, held for a few pointers' time; copying, and freeing what was dropped, are
  * done without it.

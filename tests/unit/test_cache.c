@@ -131,6 +131,7 @@ static void never_exceeds_its_room(void **state) {
     (void)state;
     for (uint64_t i = 0; i < 5 * FITTING; i++) {
         put(i);
+        put(i); /* a full cache takes it now */
         struct cache_stats stats = stats_now();
         assert_true(stats.used <= ROOM);
         assert_true(stats.entries <= FITTING + 1);
@@ -146,6 +147,7 @@ static void references_outlive_eviction(void **state) {
     struct result *held = get(1);
     assert_non_null(held);
     for (uint64_t i = 10; i < 10 + 8 * FITTING; i++) {
+        put(i);
         put(i);
         kept(i); /* else they would not displace what was asked for */
     }
@@ -183,17 +185,19 @@ static void a_scan_does_not_flush(void **state) {
     assert_int_equal(left, hot);
 }
 
-/* What comes back soon after it was dropped is kept for longer. */
-static void dropped_keys_are_remembered(void **state) {
+/* Where there is no room, a result has to be asked for twice, and then displaces another. */
+static void a_full_cache_is_choosy(void **state) {
     (void)state;
-    for (uint64_t i = 0; i < FITTING + 8; i++) {
-        put(i);
+    for (uint64_t i = 0; i < FITTING; i++) {
+        assert_true(put(i));
     }
-    assert_false(kept(0)); /* dropped unasked */
-    assert_true(put(0));   /* remembered */
-    for (uint64_t i = 0; i < 2 * FITTING; i++) {
-        put(5000 + i);
-    }
+    assert_false(put(5000));
+    assert_int_equal(stats_now().evicted, 0);
+    assert_true(put(5000));
+    assert_true(kept(5000));
+    assert_true(stats_now().evicted > 0);
+    assert_false(kept(0)); /* the oldest of those that nobody asked for */
+    assert_true(put(0));   /* it is remembered */
     assert_true(kept(0));
 }
 
@@ -201,6 +205,7 @@ static void dropped_keys_are_remembered(void **state) {
 static void small_results(void **state) {
     (void)state;
     for (uint64_t i = 0; i < 4 * FITTING; i++) {
+        put_sized(i, 1);
         put_sized(i, 1);
         assert_true(stats_now().entries <= FITTING + 1);
     }
@@ -263,6 +268,7 @@ static void no_room(void **state) {
         held[i] = get(i);
         assert_non_null(held[i]);
     }
+    put(FITTING + 1);
     put(FITTING + 1);
     assert_false(kept(FITTING + 1));
     assert_true(stats_now().used <= ROOM);
@@ -331,7 +337,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(never_exceeds_its_room, setup, teardown),
         cmocka_unit_test_setup_teardown(references_outlive_eviction, setup, teardown),
         cmocka_unit_test_setup_teardown(a_scan_does_not_flush, setup, teardown),
-        cmocka_unit_test_setup_teardown(dropped_keys_are_remembered, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_full_cache_is_choosy, setup, teardown),
         cmocka_unit_test_setup_teardown(small_results, setup, teardown),
         cmocka_unit_test_setup_teardown(large_results, setup, teardown),
         cmocka_unit_test_setup_teardown(ages, setup, teardown),
