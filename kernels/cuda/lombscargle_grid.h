@@ -59,8 +59,8 @@ struct lombscargle_grid {
     double *power; /* of the group's first curve, all frequencies */
 
     int64_t element, elements; /* of t that the tables cover */
-    void *columns;             /* [harmonic][element][LOMBSCARGLE_ROW], 8 bytes each */
-    double *rows;              /* [harmonic][element][row], cosine and sine */
+    void *columns; /* [harmonic][elements + STAGE][LOMBSCARGLE_PITCH], 8 bytes each */
+    double *rows;  /* [harmonic][elements + STAGE][row], cosine and sine */
     int64_t tiles, wide_tiles; /* of count, at harmonics up to nterms and above */
 
     int32_t peak_count, segments;

@@ -45,7 +45,7 @@ void lombscargle_plan_make(struct lombscargle_plan *plan, const struct lombscarg
     if (tensor && !args->frequency && args->nf >= TENSOR_MIN) {
         plan->method = LOMBSCARGLE_TENSOR;
         for (uint64_t h = 1; h <= 2 * terms; h++) {
-            plan->table += LOMBSCARGLE_ROW * 8 + LOMBSCARGLE_TILE_ROWS(h, terms) * 16;
+            plan->table += LOMBSCARGLE_PITCH * 8 + LOMBSCARGLE_TILE_ROWS(h, terms) * 16;
         }
     }
     double pairs = 0;
@@ -159,8 +159,8 @@ void lombscargle_needs_raise(const struct lombscargle_plan *plan,
     lombscargle_slices_set(plan, group, PARTIAL_BYTES, &grid);
     uint64_t partial = plan->sums * group->range * group->count * (uint64_t)grid.slices;
     needs->partial = larger(needs->partial, partial);
-    needs->tables =
-        larger(needs->tables, plan->table * (group->count > 1 ? group->elements : group->span));
+    uint64_t elements = (group->count > 1 ? group->elements : group->span) + LOMBSCARGLE_STAGE;
+    needs->tables = larger(needs->tables, plan->table * elements);
     if (!args->power) {
         needs->power = larger(needs->power, group->count * nf * sizeof(double));
     }

@@ -82,16 +82,16 @@ struct float_element {
 
 /* Where a harmonic's tables begin. */
 static __device__ __forceinline__ int64_t columns_at(const lombscargle_grid &grid, int harmonic) {
-    return (harmonic - 1) * grid.elements * LOMBSCARGLE_ROW;
+    return (harmonic - 1) * (grid.elements + STAGE) * PITCH;
 }
 
 static __device__ __forceinline__ int64_t rows_at(const lombscargle_grid &grid, int harmonic) {
     int narrow = min(harmonic - 1, grid.nterms), wide = harmonic - 1 - narrow;
-    return (narrow * (ROWS_MAX / 2) + wide * ROWS_MAX) * grid.elements;
+    return (narrow * (ROWS_MAX / 2) + wide * ROWS_MAX) * (grid.elements + STAGE);
 }
 
 /* One cosine and sine: first of the columns' offsets, then of the rows'. The grid's y is the
-   harmonic. */
+   harmonic. Behind the last element the tables go on for a stage, whose lines will be nothing. */
 template <typename E> static __device__ void tables(const lombscargle_grid &grid) {
     int harmonic = (int)blockIdx.y + 1;
     int rows = LOMBSCARGLE_TILE_ROWS(harmonic, grid.nterms), all = LOMBSCARGLE_OFFSETS + rows;
@@ -101,17 +101,18 @@ template <typename E> static __device__ void tables(const lombscargle_grid &grid
     if (thread == 0 && harmonic == 1) {
         *grid.stopped = grid.stop ? *grid.stop : 0;
     }
-    if (element >= grid.elements) {
+    if (element >= grid.elements + STAGE) {
         return;
     }
     bool column = place < LOMBSCARGLE_OFFSETS;
     int row = place - LOMBSCARGLE_OFFSETS;
     double steps = column ? place + 0.5 : (double)row * LOMBSCARGLE_ROW, s, c;
     exact offset = frequency_at(0.0, grid.df, steps * harmonic);
-    turn(phase(offset, grid.t[grid.element + element]), &s, &c);
+    double t = element < grid.elements ? grid.t[grid.element + element] : 0.0;
+    turn(phase(offset, t), &s, &c);
     if (column) {
         typename E::type *to = (typename E::type *)grid.columns + columns_at(grid, harmonic) +
-                               element * LOMBSCARGLE_ROW + 2 * place;
+                               element * PITCH + 2 * place;
         to[0] = E::make(c);
         to[1] = E::make(s);
     } else {
@@ -152,9 +153,15 @@ static __device__ __forceinline__ job job_find(const lombscargle_grid &grid) {
 /* Both matrices of a stage, by sample. */
 template <typename E> struct stage { typename E::type lines[STAGE][PITCH], columns[STAGE][PITCH]; };
 
-/* A sample as its eight threads hold it; one outside of the slice weighs nothing. */
+/* What a block's lines of a sample are made of: cosine and sine of the first row's centre, weight
+   and weighted value. */
+struct fact {
+    double c, s, w, wy;
+};
+
+/* A sample on its way from memory; one outside of the slice weighs nothing. */
 struct sample {
-    double t, w, wy;
+    double t, w, y;
 };
 
 static __device__ __forceinline__ sample sample_load(const lombscargle_grid &grid, const job &job,
@@ -162,62 +169,64 @@ static __device__ __forceinline__ sample sample_load(const lombscargle_grid &gri
     if (at >= job.samples.last) {
         return {0.0, 0.0, 0.0};
     }
-    double w = grid.w[job.curve.w + at] * job.weight;
-    return {grid.t[job.curve.t + at], w, w * (grid.y[job.curve.y + at] - job.level)};
+    return {grid.t[job.curve.t + at], grid.w[job.curve.w + at], grid.y[job.curve.y + at]};
 }
 
-/* Starts the copies of a stage's columns. */
+static __device__ __forceinline__ fact fact_make(const job &job, const sample &sample) {
+    fact fact;
+    turn(phase(job.centre, sample.t), &fact.s, &fact.c);
+    fact.w = sample.w * job.weight;
+    fact.wy = fact.w * (sample.y - job.level);
+    return fact;
+}
+
+/* Starts the copies of a stage's columns, which lie in the table as they do here. */
 template <typename E>
-static __device__ __forceinline__ void columns_copy(const lombscargle_grid &grid, const job &job,
-                                                    stage<E> &stage, int64_t first, int thread) {
-    const int chunks = LOMBSCARGLE_ROW / 2; /* of 16 bytes */
-    const typename E::type *table =
-        (const typename E::type *)grid.columns + columns_at(grid, job.harmonic);
+static __device__ __forceinline__ void columns_copy(stage<E> &stage, const typename E::type *table,
+                                                    int thread) {
+    const int chunks = STAGE * PITCH / 2; /* of 16 bytes */
+    typename E::type *to = &stage.columns[0][0];
 #pragma unroll
-    for (int i = 0; i < STAGE * chunks / FEED; i++) {
-        int j = (thread + i * FEED) / chunks, chunk = (thread + i * FEED) % chunks;
-        bool outside = first + j >= job.samples.last;
-        int64_t element = outside ? 0 : job.curve.t + first + j - grid.element;
-        copy_start(&stage.columns[j][2 * chunk], table + element * LOMBSCARGLE_ROW + 2 * chunk,
-                   outside);
+    for (int i = 0; i < (chunks + FEED - 1) / FEED; i++) {
+        int chunk = thread + i * FEED;
+        if (chunk < chunks) {
+            copy_start(to + 2 * chunk, table + 2 * chunk, false);
+        }
     }
     copies_close();
 }
 
-/* Makes the lines of one sample: thread `lane` of eight those of rows lane, lane + 8, … */
+/* Makes the lines of one sample: one of eight threads those of rows lane, lane + 8, … */
 template <typename E>
-static __device__ __forceinline__ void lines_make(const lombscargle_grid &grid, const job &job,
-                                                  stage<E> &stage, const sample &sample, int64_t at,
-                                                  int j, int lane) {
-    int64_t element = at < job.samples.last ? job.curve.t + at - grid.element : 0;
-    const double2 *table =
-        (const double2 *)grid.rows + rows_at(grid, job.harmonic) + element * job.rows + lane;
-    const int groups = job.rows / EIGHT;
-    double2 offsets[ROWS_MAX / EIGHT]; /* asked for before the sine is computed */
+static __device__ __forceinline__ void lines_make(typename E::type *line, const fact &fact,
+                                                  const double2 (&offsets)[ROWS_MAX / EIGHT],
+                                                  bool values) {
+    typename E::type *weights = line + (values ? LOMBSCARGLE_LINES / 2 : 0);
 #pragma unroll
     for (int group = 0; group < ROWS_MAX / EIGHT; group++) {
-        if (group < groups) {
-            offsets[group] = table[group * EIGHT];
-        }
-    }
-    double s, c;
-    turn(phase(job.centre, sample.t), &s, &c);
-    typename E::type *values = &stage.lines[j][lane];
-    typename E::type *weights = values + (job.values ? LOMBSCARGLE_LINES / 2 : 0);
-#pragma unroll
-    for (int group = 0; group < ROWS_MAX / EIGHT; group++) {
-        if (group >= groups) {
+        if (values && group >= ROWS_MAX / EIGHT / 2) {
             break;
         }
         const double2 offset = offsets[group];
-        double cosine = __fma_rn(c, offset.x, -(s * offset.y));
-        double sine = __fma_rn(s, offset.x, c * offset.y);
-        if (job.values) {
-            values[2 * EIGHT * group] = E::make(sample.wy * cosine);
-            values[2 * EIGHT * group + EIGHT] = E::make(sample.wy * sine);
+        double cosine = __fma_rn(fact.c, offset.x, -(fact.s * offset.y));
+        double sine = __fma_rn(fact.s, offset.x, fact.c * offset.y);
+        if (values) {
+            line[2 * EIGHT * group] = E::make(fact.wy * cosine);
+            line[2 * EIGHT * group + EIGHT] = E::make(fact.wy * sine);
         }
-        weights[2 * EIGHT * group] = E::make(sample.w * cosine);
-        weights[2 * EIGHT * group + EIGHT] = E::make(sample.w * sine);
+        weights[2 * EIGHT * group] = E::make(fact.w * cosine);
+        weights[2 * EIGHT * group + EIGHT] = E::make(fact.w * sine);
+    }
+}
+
+/* Cosines and sines of the rows' offsets that one thread needs of a sample. */
+static __device__ __forceinline__ void offsets_load(double2 (&offsets)[ROWS_MAX / EIGHT],
+                                                    const double2 *table, bool values) {
+#pragma unroll
+    for (int group = 0; group < ROWS_MAX / EIGHT; group++) {
+        if (!values || group < ROWS_MAX / EIGHT / 2) {
+            offsets[group] = table[group * EIGHT];
+        }
     }
 }
 
@@ -291,6 +300,56 @@ static __device__ __forceinline__ void stage_barrier() {
 #endif
 }
 
+/* The same for the feeders alone. */
+static __device__ __forceinline__ void feed_barrier() {
+#ifdef __CUDA_ARCH__
+    asm volatile("bar.sync 2, %0;" ::"n"(FEED) : "memory");
+#endif
+}
+
+/* Feeders: each thread makes the facts of one sample for several stages to come, and in every stage
+   an eighth of the lines of FED samples. */
+template <typename E>
+static __device__ __forceinline__ void feed(const lombscargle_grid &grid, stage<E> *stages) {
+    __shared__ fact facts[FEED];
+    const job job = job_find(grid);
+    int thread = (int)(threadIdx.y - LOMBSCARGLE_MULTIPLIERS) * 32 + (int)threadIdx.x;
+    int j = thread / EIGHT, lane = thread % EIGHT;
+    int count = (int)((job.samples.last - job.samples.first + STAGE - 1) / STAGE);
+    int64_t element = job.curve.t + job.samples.first - grid.element;
+    const typename E::type *columns =
+        (const typename E::type *)grid.columns + columns_at(grid, job.harmonic) + element * PITCH;
+    const double2 *rows = (const double2 *)grid.rows + rows_at(grid, job.harmonic) +
+                          (element + j) * job.rows + lane;
+    sample next = sample_load(grid, job, job.samples.first + thread);
+    for (int i = 0; i < count; i++) {
+        stage<E> &stage = stages[i % 2];
+        double2 offsets[FED][ROWS_MAX / EIGHT];
+        columns_copy<E>(stage, columns, thread);
+#pragma unroll
+        for (int x = 0; x < FED; x++) {
+            offsets_load(offsets[x], rows + x * (FEED / EIGHT) * job.rows, job.values);
+        }
+        if (i % (FEED / STAGE) == 0) {
+            feed_barrier();
+            facts[thread] = fact_make(job, next);
+            next = sample_load(grid, job, job.samples.first + i * STAGE + FEED + thread);
+            feed_barrier();
+        }
+#pragma unroll
+        for (int x = 0; x < FED; x++) {
+            int place = j + x * (FEED / EIGHT);
+            lines_make<E>(&stage.lines[place][lane],
+                          facts[i % (FEED / STAGE) * STAGE + place], offsets[x], job.values);
+        }
+        columns += STAGE * PITCH;
+        rows += STAGE * job.rows;
+        copies_wait<0>();
+        stage_barrier();
+    }
+    stage_barrier();
+}
+
 template <typename E> static __device__ void multiply(const lombscargle_grid &grid) {
     extern __shared__ double2 shared[];
     stage<E> *stages = (stage<E> *)shared;
@@ -314,29 +373,7 @@ template <typename E> static __device__ void multiply(const lombscargle_grid &gr
         }
         sums_leave(grid, job_find(grid), lines, columns, E::staged ? total : sums);
     } else {
-        const job job = job_find(grid);
-        int64_t count = (job.samples.last - job.samples.first + STAGE - 1) / STAGE;
-        int thread = (int)(threadIdx.y - LOMBSCARGLE_MULTIPLIERS) * 32 + (int)threadIdx.x;
-        int j = thread / EIGHT, lane = thread % EIGHT;
-        sample next[FED];
-#pragma unroll
-        for (int x = 0; x < FED; x++) {
-            next[x] = sample_load(grid, job, job.samples.first + j + x * (FEED / EIGHT));
-        }
-        for (int64_t i = 0; i < count; i++) {
-            int64_t first = job.samples.first + i * STAGE;
-            columns_copy<E>(grid, job, stages[i % 2], first, thread);
-#pragma unroll
-            for (int x = 0; x < FED; x++) {
-                int place = j + x * (FEED / EIGHT);
-                const sample now = next[x];
-                next[x] = sample_load(grid, job, first + STAGE + place);
-                lines_make<E>(grid, job, stages[i % 2], now, first + place, place, lane);
-            }
-            copies_wait<0>();
-            stage_barrier();
-        }
-        stage_barrier();
+        feed<E>(grid, stages);
     }
 }
 
