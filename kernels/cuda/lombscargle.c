@@ -88,15 +88,17 @@ static enum kiln_status run(struct work *work, int function, uint64_t x, uint64_
 /* Tables for `elements` elements of t. */
 static enum kiln_status tables_run(struct work *work, uint64_t element, uint64_t elements) {
     struct lombscargle_grid *grid = &work->grid;
-    const uint64_t places = LOMBSCARGLE_OFFSETS + LOMBSCARGLE_LINES / 2; /* most of a harmonic */
-    uint64_t stored = elements + LOMBSCARGLE_STAGE;
+    const uint64_t places = LOMBSCARGLE_OFFSETS + LOMBSCARGLE_LINES / 4; /* most of a harmonic */
+    const uint64_t lead = element % work->plan.pack;
     if (work->plan.method != LOMBSCARGLE_TENSOR) {
         return KILN_OK;
     }
-    grid->element = (int64_t)element;
-    grid->elements = (int64_t)elements;
-    grid->rows = (double *)grid->columns + 2 * work->plan.terms * stored * LOMBSCARGLE_PITCH;
-    return run(work, TABLES, divide_up(stored * places, 32 * LOMBSCARGLE_WARPS),
+    uint64_t entries = lombscargle_entries(&work->plan, elements + lead);
+    grid->element = (int64_t)(element - lead);
+    grid->elements = (int64_t)(elements + lead);
+    grid->entries = (int64_t)entries;
+    grid->rows = (double *)grid->columns + 2 * work->plan.terms * entries * LOMBSCARGLE_PITCH;
+    return run(work, TABLES, divide_up(entries * places, 32 * LOMBSCARGLE_WARPS),
                2 * work->plan.terms);
 }
 

@@ -9,7 +9,8 @@
  *
  * On devices with fast tensor cores frequencies come in rows of LOMBSCARGLE_ROW around the rows'
  * centres, and the sums are products of two matrices (lombscargle_tensor.h). What all tiles share
- * of these, the cosines and sines of the offsets, lies in tables by sample.
+ * of these, the cosines and sines of the offsets, lies in tables by entry: a sample, or in single
+ * precision two neighbouring elements of t.
  */
 #ifndef KILN_CUDA_LOMBSCARGLE_GRID_H
 #define KILN_CUDA_LOMBSCARGLE_GRID_H
@@ -24,13 +25,14 @@
 #define LOMBSCARGLE_OFFSETS     64
 #define LOMBSCARGLE_ROW         (2 * LOMBSCARGLE_OFFSETS) /* frequencies, and columns of a product */
 #define LOMBSCARGLE_LINES       128                       /* of a product: two a row and sum */
-#define LOMBSCARGLE_STAGE       24                        /* samples */
-#define LOMBSCARGLE_PITCH       (LOMBSCARGLE_ROW + 4)     /* of both matrices' lines by sample */
+#define LOMBSCARGLE_STAGE       32                        /* entries: inner lines of a product */
+#define LOMBSCARGLE_PACK(fp32)  ((fp32) ? 2 : 1)          /* samples an entry */
+#define LOMBSCARGLE_PITCH       (LOMBSCARGLE_ROW + 4)     /* of both matrices by entry */
 #define LOMBSCARGLE_MULTIPLIERS 8                         /* warps */
-#define LOMBSCARGLE_FEEDERS     3                         /* warps */
-/* Two stages of two matrices, shared out over the warps. */
+#define LOMBSCARGLE_FEEDERS     4                         /* warps */
+/* Two stages of lines and three of columns, shared out over the warps. */
 #define LOMBSCARGLE_SHARED_PER_WARP                                                                \
-    (2 * 2 * LOMBSCARGLE_STAGE * LOMBSCARGLE_PITCH * 8 /                                           \
+    (5 * LOMBSCARGLE_STAGE * LOMBSCARGLE_PITCH * 8 /                                           \
      (LOMBSCARGLE_MULTIPLIERS + LOMBSCARGLE_FEEDERS))
 #define LOMBSCARGLE_SEGMENT     8192 /* bins that a block seeks peaks in */
 #define LOMBSCARGLE_PEAK_WARPS  8
@@ -58,9 +60,10 @@ struct lombscargle_grid {
     double *partial;
     double *power; /* of the group's first curve, all frequencies */
 
-    int64_t element, elements; /* of t that the tables cover */
-    void *columns; /* [harmonic][elements + STAGE][LOMBSCARGLE_PITCH], 8 bytes each */
-    double *rows;  /* [harmonic][elements + STAGE][row], cosine and sine */
+    int64_t element, elements; /* of t that the tables cover; the first is a multiple of PACK */
+    int64_t entries;           /* of a table: PACK elements each, and a stage of none */
+    void *columns;             /* [harmonic][entries][LOMBSCARGLE_PITCH], 8 bytes each */
+    void *rows;                /* [harmonic][entries][rows / 2], 16 bytes each */
     int64_t tiles, wide_tiles; /* of count, at harmonics up to nterms and above */
 
     int32_t peak_count, segments;

@@ -15,8 +15,8 @@
 #define TENSOR_MIN    2048 /* frequencies: for fewer too many are computed in vain */
 /* Costs of the tensor kernels in units of one stage: of a block's beginning and end, and how many
    bytes of sums go through memory at a time. */
-#define BLOCK_STAGES 3
-#define STAGE_BYTES  8e6
+#define BLOCK_STAGES(pack) ((pack) == 1 ? 2 : 4)
+#define STAGE_BYTES(pack)  ((pack) == 1 ? 8e6 : 5e6)
 
 static uint64_t divide_up(uint64_t a, uint64_t b) {
     return (a + b - 1) / b;
@@ -40,12 +40,13 @@ void lombscargle_plan_make(struct lombscargle_plan *plan, const struct lombscarg
         .series = series,
         .terms = terms,
         .sums = 6 * terms * sizeof(double),
+        .pack = LOMBSCARGLE_PACK(args->fp32),
         .method = listed ? LOMBSCARGLE_LIST : LOMBSCARGLE_GRID,
     };
     if (tensor && !args->frequency && args->nf >= TENSOR_MIN) {
         plan->method = LOMBSCARGLE_TENSOR;
         for (uint64_t h = 1; h <= 2 * terms; h++) {
-            plan->table += LOMBSCARGLE_PITCH * 8 + LOMBSCARGLE_TILE_ROWS(h, terms) * 16;
+            plan->table += LOMBSCARGLE_PITCH * 8 + LOMBSCARGLE_TILE_ROWS(h, terms) / 2 * 16;
         }
     }
     double pairs = 0;
@@ -53,6 +54,10 @@ void lombscargle_plan_make(struct lombscargle_plan *plan, const struct lombscarg
         pairs += (double)curves[i].n * (double)args->nf * (double)terms;
     }
     plan->poll = pairs > PAIRS_POLL;
+}
+
+uint64_t lombscargle_entries(const struct lombscargle_plan *plan, uint64_t elements) {
+    return divide_up(elements, plan->pack) + LOMBSCARGLE_STAGE;
 }
 
 /* A group as it would be with the next curve. */
@@ -72,7 +77,7 @@ static bool group_fits(const struct lombscargle_plan *plan, const struct lombsca
     uint64_t nf = (uint64_t)plan->args->nf;
     bool power = plan->args->power || group->count <= POWER_BYTES / sizeof(double) / nf;
     return power && group->count <= CURVES_MAX && group->count <= PARTIAL_BYTES / plan->sums / nf &&
-           (plan->table == 0 || group->elements <= TABLE_BYTES / plan->table) &&
+           (plan->table == 0 || group->elements <= TABLE_BYTES / plan->table * plan->pack) &&
            (double)group->count * (double)group->longest * (double)nf <= PAIRS_MAX;
 }
 
@@ -88,8 +93,9 @@ struct lombscargle_group lombscargle_group_make(const struct lombscargle_plan *p
     }
     const uint64_t grain = LOMBSCARGLE_TILE(2, 1), nf = (uint64_t)plan->args->nf;
     group.span = group.longest;
-    if (plan->table > 0 && group.elements > TABLE_BYTES / plan->table) { /* then it is one curve */
-        group.span = TABLE_BYTES / plan->table / LOMBSCARGLE_STAGE * LOMBSCARGLE_STAGE;
+    if (plan->table > 0 && group.elements > TABLE_BYTES / plan->table * plan->pack) {
+        uint64_t stages = TABLE_BYTES / plan->table / LOMBSCARGLE_STAGE; /* it is one curve */
+        group.span = stages * LOMBSCARGLE_STAGE * plan->pack;
     }
     double pairs = PAIRS_MAX / (double)group.span / (double)group.count;
     group.range = PARTIAL_BYTES / plan->sums / group.count;
@@ -118,10 +124,10 @@ static uint64_t tensor_slices(const struct lombscargle_plan *plan, uint64_t bloc
     uint64_t best = 1;
     double least = 0;
     for (uint64_t slices = 1; slices <= most; slices++) {
-        uint64_t stages = divide_up(divide_up(samples, slices), LOMBSCARGLE_STAGE);
+        uint64_t stages = divide_up(divide_up(samples, slices), LOMBSCARGLE_STAGE * plan->pack);
         uint64_t turns = divide_up(blocks * slices, plan->multiprocessors);
-        double traffic = 2.0 * (double)slices * (double)bytes / STAGE_BYTES;
-        double cost = (double)(turns * (stages + BLOCK_STAGES)) + traffic;
+        double traffic = 2.0 * (double)slices * (double)bytes / STAGE_BYTES(plan->pack);
+        double cost = (double)(turns * (stages + BLOCK_STAGES(plan->pack))) + traffic;
         if (slices == 1 || cost < least) {
             best = slices;
             least = cost;
@@ -145,7 +151,8 @@ void lombscargle_slices_set(const struct lombscargle_plan *plan,
     } else if (blocks < plan->resident) {
         wanted = smaller(plan->resident / blocks, larger(most, 1));
     }
-    uint64_t slice = divide_up(divide_up(samples, wanted), LOMBSCARGLE_STAGE) * LOMBSCARGLE_STAGE;
+    uint64_t stage = LOMBSCARGLE_STAGE * plan->pack;
+    uint64_t slice = divide_up(divide_up(samples, wanted), stage) * stage;
     grid->slice = (int64_t)slice;
     grid->slices = (int32_t)divide_up(samples, slice);
 }
@@ -159,8 +166,8 @@ void lombscargle_needs_raise(const struct lombscargle_plan *plan,
     lombscargle_slices_set(plan, group, PARTIAL_BYTES, &grid);
     uint64_t partial = plan->sums * group->range * group->count * (uint64_t)grid.slices;
     needs->partial = larger(needs->partial, partial);
-    uint64_t elements = (group->count > 1 ? group->elements : group->span) + LOMBSCARGLE_STAGE;
-    needs->tables = larger(needs->tables, plan->table * elements);
+    uint64_t elements = (group->count > 1 ? group->elements : group->span) + plan->pack - 1;
+    needs->tables = larger(needs->tables, plan->table * lombscargle_entries(plan, elements));
     if (!args->power) {
         needs->power = larger(needs->power, group->count * nf * sizeof(double));
     }
