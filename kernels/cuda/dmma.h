@@ -54,13 +54,12 @@ static __device__ __forceinline__ void dmma(double (&c)[4], const double (&a)[4]
 }
 
 /* c += a · b of 8 pairs of half floats, sums rounded towards zero */
-static __device__ __forceinline__ void hmma(float (&c)[4], const uint32_t (&a)[4],
-                                            const uint32_t (&b)[2]) {
+static __device__ __forceinline__ void hmma(float (&c)[4], const uint4 &a, uint32_t b, uint32_t d) {
 #ifdef __CUDA_ARCH__
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                  "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
                  : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+                 : "r"(a.x), "r"(a.y), "r"(a.z), "r"(a.w), "r"(b), "r"(d));
 #endif
 }
 

@@ -68,16 +68,34 @@ static __device__ __forceinline__ void control_pass(const lombscargle_grid &grid
     }
 }
 
-/* One sum of a frequency: the slices' in their order, times the inverse of the weights' sum. */
-static __device__ __forceinline__ double
-sum_of(const lombscargle_grid &grid, double inverse, int64_t k, int sum) {
-    const double *at = partial_at(grid, blockIdx.y, 0, sum) + k;
-    double all = *at;
-    for (int32_t slice = 1; slice < grid.slices; slice++) {
-        at += LOMBSCARGLE_SUMS(grid.nterms) * grid.count;
-        all += *at;
+/* Adds up a frequency's sums, `stride` apart, over slices in their order. */
+template <typename T>
+static __device__ __forceinline__ void slices_add(const lombscargle_grid &grid, const T *from,
+                                                  int count, int stride, double *sums) {
+    for (int32_t slice = 0; slice < grid.slices; slice++, from += count * grid.count) {
+#pragma unroll 6
+        for (int i = 0; i < count; i++) {
+            double part = (double)from[i * grid.count];
+            sums[i * stride] = slice > 0 ? sums[i * stride] + part : part;
+        }
     }
-    return all * inverse;
+}
+
+/* The sums of frequency k, `stride` apart, by weights of sum 1. */
+static __device__ __forceinline__ void sums_of(const lombscargle_grid &grid,
+                                               const lombscargle_curve &curve, int64_t k, int count,
+                                               int stride, double *sums) {
+    const int64_t index = partial_index(grid, blockIdx.y, 0, 0) + k;
+    if (grid.single) {
+        slices_add(grid, (const float *)grid.partial + index, count, stride, sums);
+    } else {
+        slices_add(grid, (const double *)grid.partial + index, count, stride, sums);
+    }
+    const double inverse = 1.0 / weight_of(grid, curve.n);
+#pragma unroll 6
+    for (int i = 0; i < count; i++) {
+        sums[i * stride] *= inverse;
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -89,12 +107,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     }
     lombscargle_curve curve = curve_of(grid, blockIdx.y);
     lombscargle_model model = model_of(grid, curve);
-    const double inverse = 1.0 / weight_of(grid, curve.n);
     double sums[LOMBSCARGLE_SUMS(1)];
-#pragma unroll
-    for (int i = 0; i < LOMBSCARGLE_SUMS(1); i++) {
-        sums[i] = sum_of(grid, inverse, k, i);
-    }
+    sums_of(grid, curve, k, LOMBSCARGLE_SUMS(1), 1, sums);
     double p = lombscargle_power_one(&model, sums);
     grid.power[blockIdx.y * grid.nf + grid.first + k] = lombscargle_normalized(&model, p);
 }
@@ -110,11 +124,8 @@ extern "C" __global__ void __launch_bounds__(SOLVE_THREADS)
     }
     lombscargle_curve curve = curve_of(grid, blockIdx.y);
     lombscargle_model model = model_of(grid, curve);
-    const double inverse = 1.0 / weight_of(grid, curve.n);
     double *own = &work[0][threadIdx.x];
-    for (int i = 0; i < LOMBSCARGLE_SUMS(grid.nterms); i++) {
-        own[i * SOLVE_THREADS] = sum_of(grid, inverse, k, i);
-    }
+    sums_of(grid, curve, k, LOMBSCARGLE_SUMS(grid.nterms), SOLVE_THREADS, own);
     double p = lombscargle_power_many(&model, own, SOLVE_THREADS);
     grid.power[blockIdx.y * grid.nf + grid.first + k] = lombscargle_normalized(&model, p);
 }
