@@ -8,9 +8,9 @@
  * are eight apart together, larger halves of both and then smaller ones.
  *
  * Half floats have a narrow range: cosines and sines of columns are taken 2^12 times, those of
- * lines such that a stage's largest weight lies below 2^14, and the stage's sums are brought back
+ * lines such that the largest weight of two stages lies below 2^14, and their sums are brought back
  * when they are added to those of the stages before, in float. The tensor cores round towards zero,
- * but only over one stage.
+ * but only over two stages.
  */
 #ifndef KILN_CUDA_LOMBSCARGLE_ELEMENT_H
 #define KILN_CUDA_LOMBSCARGLE_ELEMENT_H
