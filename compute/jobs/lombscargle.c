@@ -9,6 +9,7 @@
  */
 #include "compute/jobs/lombscargle.h"
 
+#include "compute/jobs/result.h"
 #include "compute/plot.h"
 
 #include <math.h>
@@ -223,6 +224,7 @@ const struct field lombscargle_fields[] = {
      .preset = "600",
      .unit = "pixels",
      .help = "Height of a PNG plot."},
+    RESULT_COMPRESSION(AT(compression)),
     {.name = NULL},
 };
 

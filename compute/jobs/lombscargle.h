@@ -35,7 +35,7 @@ struct lombscargle_params {
     int64_t bootstrap_samples, seed; /* FIELD_ABSENT where no bootstrap is asked for */
     int64_t plot_width, plot_height; /* pixels */
     int32_t normalization;           /* enum lombscargle_normalization */
-    int32_t method, precision, false_alarm, fields, layout;
+    int32_t method, precision, false_alarm, fields, layout, compression;
     bool fit_mean, center_data;
 };
 

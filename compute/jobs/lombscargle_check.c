@@ -4,6 +4,7 @@
  * One pass over the series, in the front: values are looked at, nothing is computed.
  */
 #include "compute/jobs/lombscargle.h"
+#include "compute/jobs/result.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -196,6 +197,7 @@ void lombscargle_check(void *raw, const struct input *input, const uint8_t *data
                        "png draws one series; several come as json, npy or csv");
     if (!batch && params->layout == LAYOUT_BATCH)
         complaints_add(complaints, "layout", "batch is for NPY bodies");
+    result_compression_settle(&params->compression, format);
     params->layout = LAYOUT_CURVE; /* it has said what it had to say */
     alarm_check(params, complaints);
 }
