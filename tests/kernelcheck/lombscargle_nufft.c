@@ -143,6 +143,8 @@ static void direct_compare(struct check *check, const struct series *series, int
     const struct lombscargle_args *args = &series->args;
     int64_t off = 0,
             most = series->curves[i].n <= 2 * args->nterms + 1 ? args->nf : args->nf / 50 + 1;
+    if (args->f0 == 0 && isnan(power[0]) != isnan(direct[0]))
+        check_fail(check, "curve %d, f = 0: power %.17g, directly %.17g", i, power[0], direct[0]);
     for (int64_t k = 0; k < args->nf; k++) {
         double psd_factor = series->curves[i].psd_factor;
         double a = standard(args, psd_factor, power[k]), b = standard(args, psd_factor, direct[k]);
