@@ -44,7 +44,7 @@ def series_table(bench):
     """Many light curves with times of their own, in one request."""
     points, nf, all_of = 165, 100000 if bench.quick else 1000000, 1000
     part = 10 if bench.quick else 50
-    curves = [Curve(points, nf, seed) for seed in range(part)]
+    curves = [Curve(points, nf, seed, top=0.01 + 25e-6 * nf) for seed in range(part)]
     table = Table(f"Lomb-Scargle, {all_of} light curves of {points} samples, {nf} frequencies each")
     bench.say(table.title)
     few = Effort(bench.effort.budget, 3, 3)
@@ -76,7 +76,7 @@ def series_table(bench):
 def shared_table(bench):
     """Many light curves at the same times, in one request."""
     points, nf, count = 165, 10000 if bench.quick else 100000, 100
-    curves = [Curve(points, nf, seed) for seed in range(count)]
+    curves = [Curve(points, nf, seed, top=0.01 + 25e-6 * nf) for seed in range(count)]
     for curve in curves:
         curve.t = curves[0].t
     table = Table(f"Lomb-Scargle, {count} light curves at the same {points} times, {nf} frequencies each")
