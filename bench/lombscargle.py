@@ -86,6 +86,12 @@ def pair_note(bench, run, curve, precision):
     return f"{rate / 1e9:.4g} Gpair/s{share}"
 
 
+def rate_note(run, curve):
+    """Frequencies a second: samples hardly count where sums come from transforms."""
+    rate = run.rate(curve.nf)
+    return f"{rate / 1e6:.4g} Mfrequencies/s" if rate else ""
+
+
 def kiln_rows(bench, table, curve, variants, reference):
     body = curve.body()
     for method, precision in variants:
@@ -93,7 +99,8 @@ def kiln_rows(bench, table, curve, variants, reference):
         run = bench.job(name, "/v1/lombscargle", curve.query(
             method=method, precision=precision, format="npy"), body, NPY)
         error = "" if run.reason else reference.error(run.answer.npy()[1])
-        table.add_kiln(run, error, pair_note(bench, run, curve, precision))
+        note = pair_note(bench, run, curve, precision) if method == "direct" else rate_note(run, curve)
+        table.add_kiln(run, error, note)
     method, precision = variants[-1] if len(variants) == 1 else variants[0]
     table.add_kiln(bench.job(f"{method} {precision}, peaks", "/v1/lombscargle", curve.query(
         method=method, precision=precision, format="json", fields="peaks"), body, NPY), "",
