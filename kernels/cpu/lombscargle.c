@@ -186,8 +186,19 @@ enum kiln_status lombscargle_launch(struct stream *stream, const void *arguments
     struct nufft *nufft = NULL;
     enum kiln_status status = KILN_OK;
     tiles_choose(&job, series);
+    struct memory_mark start = memory_mark(&stream->scratch);
     if (nufft_choose(args, curves, series, &shape))
         status = nufft_begin(&job, &shape, series, &nufft);
+    if (status == KILN_NO_MEMORY) { /* direct sums need hardly any */
+        nufft_finish(nufft);
+        nufft = NULL;
+        memory_release(&stream->scratch, start);
+        stream->error[0] = '\0';
+        tiles_choose(&job, series);
+        if (args->method_used)
+            *args->method_used = LOMBSCARGLE_METHOD_DIRECT;
+        status = KILN_OK;
+    }
     job.chunks = job.tiles * series;
     if (status == KILN_OK)
         status = spaces_fill(&job);
