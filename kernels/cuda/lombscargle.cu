@@ -1,8 +1,10 @@
 /*
  * lombscargle.cu: the kernels of `lombscargle` (kernels/lombscargle.h): sums on tensor cores
- * (lombscargle_tensor.h) or without (lombscargle_direct.h), power, peaks (lombscargle_peaks.h).
+ * (lombscargle_tensor.h) or without (lombscargle_direct.h), or by non-uniform FFTs
+ * (lombscargle_nufft.h), power, peaks (lombscargle_peaks.h).
  */
 #include "kernels/cuda/lombscargle_direct.h"
+#include "kernels/cuda/lombscargle_nufft_kernels.h"
 #include "kernels/cuda/lombscargle_peaks.h"
 #include "kernels/cuda/lombscargle_tensor.h"
 
