@@ -177,12 +177,37 @@ static enum kiln_status group_run(struct work *work, const struct lombscargle_gr
     return status == KILN_OK && args->peaks ? peaks_run(work, group) : status;
 }
 
-static void *reserve(struct work *work, uint64_t size, enum kiln_status *status) {
-    void *memory = *status == KILN_OK ? stream_reserve(work->stream, (size_t)size) : NULL;
-    if (!memory && *status == KILN_OK) {
-        *status = work->stream->fault != KILN_OK ? work->stream->fault : KILN_NO_MEMORY;
+/* The next `size` bytes behind `base`, or NULL if there is none. */
+static void *part_lay(uint8_t *base, uint64_t *at, uint64_t size) {
+    void *part = base ? base + *at : NULL;
+    *at += divide_up(size, POOL_ALIGN) * POOL_ALIGN;
+    return part;
+}
+
+/* Bytes of all that launches use; `base` becomes that. */
+static uint64_t memory_lay(struct work *work, uint8_t *base, double **power) {
+    struct lombscargle_grid *grid = &work->grid;
+    uint64_t at = 0, before;
+    grid->stopped = part_lay(base, &at, sizeof *grid->stopped);
+    grid->columns = part_lay(base, &at, work->needs.tables);
+    grid->partial = part_lay(base, &at, work->needs.partial);
+    grid->found = part_lay(base, &at, work->needs.found);
+    *power = part_lay(base, &at, work->needs.power);
+    before = at;
+    if (work->transformed) {
+        at += lombscargle_transform_lay(&work->transform, base ? base + before : NULL);
     }
-    return memory;
+    return at;
+}
+
+/* One piece: a later launch of the same job finds it where this one leaves it. */
+static enum kiln_status memory_take(struct work *work, double **power) {
+    uint8_t *base = stream_reserve(work->stream, (size_t)memory_lay(work, NULL, power));
+    if (!base) {
+        return work->stream->fault != KILN_OK ? work->stream->fault : KILN_NO_MEMORY;
+    }
+    memory_lay(work, base, power);
+    return work->transformed ? lombscargle_transform_begin(&work->transform) : KILN_OK;
 }
 
 /* Transforms take one curve at a time. */
@@ -199,19 +224,12 @@ static struct lombscargle_group group_make(const struct work *work, uint64_t fir
 static enum kiln_status groups_run(struct work *work) {
     const struct lombscargle_plan *plan = &work->plan;
     struct lombscargle_group group;
-    enum kiln_status status = KILN_OK;
+    double *power;
     for (uint64_t at = 0; at < plan->series; at += group.count) {
         group = group_make(work, at);
         lombscargle_needs_raise(plan, &group, &work->needs);
     }
-    work->grid.stopped = reserve(work, sizeof *work->grid.stopped, &status);
-    work->grid.columns = reserve(work, work->needs.tables, &status);
-    work->grid.partial = reserve(work, work->needs.partial, &status);
-    work->grid.found = reserve(work, work->needs.found, &status);
-    double *power = reserve(work, work->needs.power, &status);
-    if (status == KILN_OK && work->transformed) {
-        status = lombscargle_transform_reserve(&work->transform);
-    }
+    enum kiln_status status = memory_take(work, &power);
     for (uint64_t at = 0; status == KILN_OK && at < plan->series; at += group.count) {
         group = group_make(work, at);
         status = group_run(work, &group, power);

@@ -168,10 +168,13 @@ static __device__ void columns_transform(const lombscargle_nufft &job) {
     }
 }
 
-/* What the next harmonic or range counts, starts from zero. */
+/* What the next harmonic counts starts from zero; its samples are as strong as before. */
 INLINE void totals_clear(const lombscargle_nufft &job) {
     if (blockIdx.x == 0 && blockIdx.y == 0 && nufft_thread() == 0) {
-        *job.totals = {0, 0, 0};
+        job.totals->laid = 0;
+        if (job.last) {
+            job.totals->weight = job.totals->value = 0;
+        }
     }
 }
 

@@ -14,9 +14,9 @@
 
 /* Expected milliseconds, as measured on an H200 (bench/results): of a harmonic's launches, of a
    sample and of a cell. */
-#define LAUNCHES_MS 0.020
-#define SAMPLE_MS   60e-9
-#define CELL_MS     30e-9
+#define LAUNCHES_MS 0.036
+#define SAMPLE_MS   70e-9
+#define CELL_MS     24e-9
 
 /* Powers of two from 2^7 to 2^11, and 1½ times those, where they are whole warps. */
 static const int32_t lengths[LENGTHS] = {128, 256, 384, 512, 768, 1024, 1536, 2048};
@@ -42,6 +42,15 @@ static uint64_t length_holds(int32_t length) {
     return (uint64_t)length * LOMBSCARGLE_NUFFT_ROW * 2 / 3;
 }
 
+static int32_t tiles_of(int32_t length) {
+    return length * (LOMBSCARGLE_NUFFT_ROW / LOMBSCARGLE_NUFFT_TILE);
+}
+
+/* Warps of a block whose shared memory holds a number for each tile. */
+static uint64_t counting_warps(int32_t tiles) {
+    return larger(LOMBSCARGLE_NUFFT_WARPS, divide_up((uint64_t)tiles, LOMBSCARGLE_NUFFT_COUNTS));
+}
+
 /* The longest columns that a block's shared memory holds; 0: not even rows fit. */
 static int32_t length_most(const struct stream *stream, int function) {
     const struct function *loaded = stream->device->functions[KERNEL_LOMBSCARGLE] + function;
@@ -52,7 +61,9 @@ static int32_t length_most(const struct stream *stream, int function) {
     }
     for (int i = 0; i < LENGTHS; i++) {
         int warps = lengths[i] / LOMBSCARGLE_NUFFT_UNIT;
-        if (loaded[columns_function(lengths[i])].resident[warps] > 0) {
+        uint64_t counters = counting_warps(tiles_of(lengths[i]));
+        if (loaded[columns_function(lengths[i])].resident[warps] > 0 &&
+            loaded[LOMBSCARGLE_NUFFT_COUNT].resident[counters] > 0) {
             most = lengths[i];
         }
     }
@@ -90,7 +101,7 @@ void lombscargle_transform_make(struct lombscargle_transform *transform, struct 
         .f0 = args->f0,
         .df = args->df,
         .length = length,
-        .tiles = length * (LOMBSCARGLE_NUFFT_ROW / LOMBSCARGLE_NUFFT_TILE),
+        .tiles = tiles_of(length),
     };
     transform->work = work_of(transform, samples, (double)series, (double)nf, (double)terms);
 }
@@ -104,39 +115,40 @@ static uint64_t part_of(uint64_t n) {
     return larger(PART_MIN, divide_up(n, PARTS));
 }
 
-static void *reserve(struct lombscargle_transform *transform, uint64_t size,
-                     enum kiln_status *status) {
-    void *memory = *status == KILN_OK ? stream_reserve(transform->stream, (size_t)size) : NULL;
-    if (!memory && *status == KILN_OK) {
-        *status = transform->stream->fault != KILN_OK ? transform->stream->fault : KILN_NO_MEMORY;
-    }
-    return memory;
+/* The next `size` bytes behind `base`, or NULL if there is none. */
+static void *part_lay(uint8_t *base, uint64_t *at, uint64_t size) {
+    void *part = base ? base + *at : NULL;
+    *at += divide_up(size, POOL_ALIGN) * POOL_ALIGN;
+    return part;
 }
 
-enum kiln_status lombscargle_transform_reserve(struct lombscargle_transform *transform) {
+uint64_t lombscargle_transform_lay(struct lombscargle_transform *transform, void *memory) {
     struct lombscargle_nufft *job = &transform->job;
-    struct stream *stream = transform->stream;
-    uint64_t n = transform->longest, tiles = (uint64_t)job->tiles;
+    uint64_t n = transform->longest, tiles = (uint64_t)job->tiles, at = 0;
     /* Shorter curves have shorter parts, so the most items may be those of any length. */
     uint64_t items = smaller(tiles, n) + smaller(n / PART_MIN, PARTS);
-    uint64_t cells = (uint64_t)job->length * LOMBSCARGLE_NUFFT_ROW;
-    enum kiln_status status = KILN_OK;
-    uint8_t *zeroed = stream_zeroed(stream, sizeof *job->totals + tiles * sizeof *job->counts);
-    if (!zeroed) {
-        return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
-    }
-    job->totals = (void *)zeroed;
-    job->counts = (void *)(zeroed + sizeof *job->totals);
-    job->places = reserve(transform, n * sizeof *job->places, &status);
-    job->order = reserve(transform, n * sizeof *job->order, &status);
-    job->firsts = reserve(transform, tiles * sizeof *job->firsts, &status);
-    job->spans = reserve(transform, tiles * sizeof *job->spans, &status);
-    job->items = reserve(transform, items * sizeof *job->items, &status);
-    job->roots = reserve(transform, LOMBSCARGLE_NUFFT_ROOTS * 2 * sizeof(double), &status);
-    job->patches =
-        reserve(transform, items * 2 * LOMBSCARGLE_NUFFT_PATCH * 2 * sizeof(double), &status);
-    job->lines = reserve(transform, 2 * cells * 2 * sizeof(double), &status);
-    return status;
+    uint64_t complexes = (uint64_t)job->length * LOMBSCARGLE_NUFFT_ROW * 2 * sizeof(double);
+    job->totals = part_lay(memory, &at, sizeof *job->totals);
+    job->counts = part_lay(memory, &at, tiles * sizeof *job->counts);
+    transform->zeroed = at;
+    job->places = part_lay(memory, &at, n * sizeof *job->places);
+    job->order = part_lay(memory, &at, n * sizeof *job->order);
+    job->firsts = part_lay(memory, &at, tiles * sizeof *job->firsts);
+    job->spans = part_lay(memory, &at, tiles * sizeof *job->spans);
+    job->items = part_lay(memory, &at, items * sizeof *job->items);
+    job->roots = part_lay(memory, &at, LOMBSCARGLE_NUFFT_ROOTS * 2 * sizeof(double));
+    job->patches = part_lay(memory, &at, items * 4 * LOMBSCARGLE_NUFFT_PATCH * sizeof(double));
+    job->lines = part_lay(memory, &at, 2 * complexes);
+    return at;
+}
+
+enum kiln_status lombscargle_transform_begin(const struct lombscargle_transform *transform) {
+    struct stream *stream = transform->stream;
+    CUdeviceptr memory = (CUdeviceptr)(uintptr_t)transform->job.totals;
+    stream->busy = true;
+    return stream_check(
+        stream, driver.cuMemsetD8Async(memory, 0, (size_t)transform->zeroed, stream->handle),
+        "clearing memory");
 }
 
 static enum kiln_status run(const struct lombscargle_transform *transform,
@@ -151,7 +163,7 @@ static enum kiln_status harmonic_run(const struct lombscargle_transform *transfo
                                      struct lombscargle_nufft *job) {
     const uint64_t warps = LOMBSCARGLE_NUFFT_WARPS, threads = 32 * warps;
     uint64_t n = (uint64_t)job->n, kinds = (uint64_t)job->kinds;
-    uint64_t roots = divide_up(LOMBSCARGLE_NUFFT_ROOTS, threads);
+    uint64_t counters = counting_warps(job->tiles);
     uint64_t walks = smaller(divide_up(n, threads),
                              BLOCKS * (uint64_t)transform->stream->device->multiprocessors);
     uint64_t items = items_most(job, n, job->part);
@@ -160,7 +172,8 @@ static enum kiln_status harmonic_run(const struct lombscargle_transform *transfo
         int function;
         uint64_t x, y, warps;
     } steps[] = {
-        {LOMBSCARGLE_NUFFT_COUNT, larger(walks, roots), 1, warps},
+        {LOMBSCARGLE_NUFFT_COUNT, divide_up(n, 32 * counters * LOMBSCARGLE_NUFFT_EACH), 1,
+         counters},
         {LOMBSCARGLE_NUFFT_LAY, divide_up((uint64_t)job->tiles, threads), 1, warps},
         {LOMBSCARGLE_NUFFT_ORDER, walks, 1, warps},
         {spread, divide_up(items, LOMBSCARGLE_NUFFT_ITEMS), 1, warps},
@@ -203,6 +216,7 @@ enum kiln_status lombscargle_transform_run(struct lombscargle_transform *transfo
             return KILN_CANCELLED;
         }
         job.harmonic = h;
+        job.last = h == 2 * grid->nterms;
         job.kinds = h <= grid->nterms ? 2 : 1;
         job.sums[0] = job.kinds == 2 ? values : weights;
         job.sums[1] = weights;

@@ -38,6 +38,8 @@
 #define LOMBSCARGLE_NUFFT_LINES  4    /* rows or columns of a block */
 #define LOMBSCARGLE_NUFFT_ROOTS  6144 /* of unity; every length divides it */
 #define LOMBSCARGLE_NUFFT_WARPS  8    /* of a block, but for columns */
+#define LOMBSCARGLE_NUFFT_EACH   8    /* samples that a thread counts */
+#define LOMBSCARGLE_NUFFT_COUNTS 1024 /* tiles a warp that counts */
 #define LOMBSCARGLE_NUFFT_ITEMS  (2 * LOMBSCARGLE_NUFFT_WARPS) /* of a block */
 #define LOMBSCARGLE_NUFFT_UNIT   128                           /* cells of a column a warp */
 /* Bytes a warp: two patches and 16 samples each; lines, with gaps. */
@@ -59,7 +61,7 @@ struct lombscargle_item {
     uint32_t tile, first, count, all;
 };
 
-/** What blocks tell each other; zero before the first launch, and again after columns. */
+/** What blocks tell each other; zero before the first launch. */
 struct lombscargle_totals {
     unsigned long long laid;          /* items << 32 | samples */
     unsigned long long weight, value; /* bits of the largest strengths, doubles ≥ 0 */
@@ -73,9 +75,10 @@ struct lombscargle_nufft {
     double value_most;       /* Σ w |y - level| is less */
     double f0, df;
     int64_t first, count; /* frequencies */
-    int32_t harmonic;
-    int32_t kinds;  /* 2: values and weights; 1: weights only */
-    int32_t length; /* rows */
+    int32_t harmonic;     /* from 1 on, */
+    int32_t last;         /* not 0: no higher one comes */
+    int32_t kinds;        /* 2: values and weights; 1: weights only */
+    int32_t length;       /* rows */
     int32_t tiles;
     uint32_t part;   /* samples of an item, at most */
     double *sums[2]; /* of the kinds: cosine [count], sine [count] */
@@ -113,7 +116,7 @@ enum lombscargle_nufft_function {
     { .name = "lombscargle_nufft_" symbol, .warps = width, .shared_per_warp = bytes }
 /** Rows of a kernel's functions. */
 #define LOMBSCARGLE_NUFFT_FUNCTIONS                                                                \
-    LOMBSCARGLE_NUFFT_FUNCTION("count", LOMBSCARGLE_NUFFT_WARPS, 0),                               \
+    LOMBSCARGLE_NUFFT_FUNCTION("count", 32, 4 * LOMBSCARGLE_NUFFT_COUNTS),                         \
         LOMBSCARGLE_NUFFT_FUNCTION("lay", LOMBSCARGLE_NUFFT_WARPS, 0),                             \
         LOMBSCARGLE_NUFFT_FUNCTION("order", LOMBSCARGLE_NUFFT_WARPS, 0),                           \
         LOMBSCARGLE_NUFFT_FUNCTION("spread_weights", LOMBSCARGLE_NUFFT_WARPS,                      \
@@ -130,6 +133,7 @@ struct lombscargle_transform {
     int function;     /* index of the first */
     uint64_t range;   /* frequencies at a time; 0: the job cannot be done so */
     uint64_t longest; /* samples of a curve */
+    uint64_t zeroed;  /* bytes of memory from the totals on */
     double work;      /* expected milliseconds */
     struct lombscargle_nufft job;
 };
@@ -139,8 +143,10 @@ struct lombscargle_transform {
 void lombscargle_transform_make(struct lombscargle_transform *transform, struct stream *stream,
                                 int function, const struct lombscargle_args *args,
                                 const struct lombscargle_curve *curves, uint64_t series);
-/** Takes the memory of a plan. Errors as of stream functions. */
-enum kiln_status lombscargle_transform_reserve(struct lombscargle_transform *transform);
+/** Bytes of device memory that a plan needs; `memory`, POOL_ALIGN aligned, becomes it, or NULL. */
+uint64_t lombscargle_transform_lay(struct lombscargle_transform *transform, void *memory);
+/** Clears what must be zero before the first run. Errors as of stream functions. */
+enum kiln_status lombscargle_transform_begin(const struct lombscargle_transform *transform);
 /** Makes the sums of grid->count frequencies, at most `range`, of one curve in grid->partial. */
 enum kiln_status lombscargle_transform_run(struct lombscargle_transform *transform,
                                            const struct lombscargle_grid *grid,

@@ -6,7 +6,7 @@
 
 #include "kernels/cuda/lombscargle_fourier.h"
 
-extern "C" __global__ void __launch_bounds__(NUFFT_THREADS)
+extern "C" __global__ void __launch_bounds__(1024)
     lombscargle_nufft_count(const __grid_constant__ lombscargle_nufft job) {
     samples_count(job);
 }

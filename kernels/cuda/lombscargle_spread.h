@@ -42,25 +42,27 @@ static __device__ __forceinline__ double value_of(const lombscargle_nufft &job, 
     return job.w[i] * (job.y[i] - job.level);
 }
 
-/* The largest number of a block's threads, in thread 0. */
-static __device__ __forceinline__ double block_most(double x, double *shared) {
+/* The largest number of a block's threads, in all of them. */
+static __device__ __forceinline__ double block_most(double x) {
+    __shared__ double most[32];
 #pragma unroll
     for (int step = 16; step > 0; step /= 2) {
         x = fmax(x, __shfl_xor_sync(ALL_LANES, x, step));
     }
     if (threadIdx.x == 0) {
-        shared[threadIdx.y] = x;
+        most[threadIdx.y] = x;
     }
     __syncthreads();
-    for (int i = 0; i < LOMBSCARGLE_NUFFT_WARPS; i++) {
-        x = fmax(x, shared[i]);
+    for (int i = 0; i < (int)blockDim.y; i++) {
+        x = fmax(x, most[i]);
     }
     __syncthreads();
     return x;
 }
 
-static __device__ __forceinline__ void roots_make(const lombscargle_nufft &job, int64_t i) {
-    if (i < LOMBSCARGLE_NUFFT_ROOTS) {
+static __device__ __forceinline__ void roots_make(const lombscargle_nufft &job, int64_t from,
+                                                  int64_t step) {
+    for (int64_t i = from; i < LOMBSCARGLE_NUFFT_ROOTS; i += step) {
         double s, c;
         sincospi(2.0 * (double)i / LOMBSCARGLE_NUFFT_ROOTS, &s, &c);
         ((double2 *)job.roots)[i] = make_double2(c, -s);
@@ -68,37 +70,69 @@ static __device__ __forceinline__ void roots_make(const lombscargle_nufft &job, 
 }
 
 /* Samples of a warp that fall into one tile count as one step. */
-static __device__ __forceinline__ unsigned tile_enter(const lombscargle_nufft &job, int tile) {
+static __device__ __forceinline__ unsigned tile_enter(unsigned *counts, int tile) {
     unsigned same = __match_any_sync(ALL_LANES, tile), base = 0;
     int leader = __ffs(same) - 1;
     if ((int)threadIdx.x == leader && tile >= 0) {
-        base = atomicAdd(&job.counts[tile], (unsigned)__popc(same));
+        base = atomicAdd(&counts[tile], (unsigned)__popc(same));
     }
     base = __shfl_sync(ALL_LANES, base, leader);
     return base + (unsigned)__popc(same & ((1u << threadIdx.x) - 1u));
 }
 
-static __device__ void samples_count(const lombscargle_nufft &job) {
-    __shared__ double most[LOMBSCARGLE_NUFFT_WARPS];
-    int64_t thread = (int64_t)blockIdx.x * NUFFT_THREADS + nufft_thread();
-    int64_t step = (int64_t)gridDim.x * NUFFT_THREADS;
+/* The strongest sample of the block. */
+static __device__ __forceinline__ void strengths_measure(const lombscargle_nufft &job,
+                                                         int64_t first, int threads) {
     double weight = 0.0, value = 0.0;
-    roots_make(job, thread);
-    for (int64_t at = thread - threadIdx.x; at < job.n; at += step) {
-        int64_t i = at + threadIdx.x;
-        int tile = i < job.n ? place_of(job, job.t[i]).cell / LOMBSCARGLE_NUFFT_TILE : -1;
-        unsigned place = tile_enter(job, tile);
-        if (tile >= 0) {
-            job.places[i] = place;
+#pragma unroll
+    for (int p = 0; p < LOMBSCARGLE_NUFFT_EACH; p++) {
+        int64_t i = first + p * threads;
+        if (i < job.n) {
             weight = fmax(weight, fabs(job.w[i]));
             value = fmax(value, fabs(value_of(job, i)));
         }
     }
-    weight = block_most(weight, most);
-    value = block_most(value, most);
+    weight = block_most(weight);
+    value = block_most(value);
     if (nufft_thread() == 0) {
         atomicMax(&job.totals->weight, (unsigned long long)__double_as_longlong(weight));
         atomicMax(&job.totals->value, (unsigned long long)__double_as_longlong(value));
+    }
+}
+
+/* A block counts its own samples first, in shared memory: many of them share few tiles. */
+static __device__ void samples_count(const lombscargle_nufft &job) {
+    extern __shared__ __align__(16) unsigned char nufft_memory[];
+    unsigned *counts = (unsigned *)nufft_memory, place[LOMBSCARGLE_NUFFT_EACH];
+    int threads = 32 * (int)blockDim.y, tile[LOMBSCARGLE_NUFFT_EACH];
+    int64_t first = (int64_t)blockIdx.x * threads * LOMBSCARGLE_NUFFT_EACH + nufft_thread();
+    roots_make(job, (int64_t)blockIdx.x * threads + nufft_thread(), (int64_t)gridDim.x * threads);
+    for (int i = nufft_thread(); i < job.tiles; i += threads) {
+        counts[i] = 0;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int p = 0; p < LOMBSCARGLE_NUFFT_EACH; p++) {
+        int64_t i = first + p * threads;
+        tile[p] = i < job.n ? place_of(job, job.t[i]).cell / LOMBSCARGLE_NUFFT_TILE : -1;
+        place[p] = tile_enter(counts, tile[p]);
+    }
+    __syncthreads();
+#pragma unroll 8
+    for (int i = nufft_thread(); i < job.tiles; i += threads) {
+        if (counts[i] > 0) {
+            counts[i] = atomicAdd(&job.counts[i], counts[i]);
+        }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int p = 0; p < LOMBSCARGLE_NUFFT_EACH; p++) {
+        if (tile[p] >= 0) {
+            job.places[first + p * threads] = counts[tile[p]] + place[p];
+        }
+    }
+    if (job.harmonic == 1) {
+        strengths_measure(job, first, threads);
     }
 }
 
