@@ -2,10 +2,10 @@
  * dispatch.c: the dispatcher's public calls, its thread and its event loop.
  *
  * A submitted job goes to a worker from the submitter's own thread when a slot is free; only its
- * answer passes through the dispatcher's thread. That thread sleeps in epoll_wait on every worker's
- * job socket, control socket and pidfd and on one eventfd; an answer costs it one wake-up and one
- * receive. Moments (deadlines, back-off, signs of life) are kept as the one nearest, `sweep_ns`,
- * which is the timeout of the wait.
+ * answer passes through the dispatcher's thread: its own, or the caller's event loop (`driven`),
+ * which saves a change of threads. One epoll set holds every worker's job socket, control socket
+ * and pidfd and one eventfd; an answer costs one receive. Moments (deadlines, back-off, signs of
+ * life) are kept as the one nearest, `sweep_ns`, which is the timeout of the wait.
  *
  * The other parts are listed in dispatch_private.h.
  */
@@ -128,25 +128,40 @@ static void reject_all(struct dispatch *dispatch) {
     dispatch_complete(dispatch, &finished);
 }
 
+/* Takes what has happened, waiting at most `timeout` ms for the first of it. */
+static bool turn(struct dispatch *dispatch, int timeout) {
+    struct epoll_event events[EVENTS_MAX];
+    int count = epoll_wait(dispatch->epoll_fd, events, EVENTS_MAX, timeout);
+    for (int i = 0; i < count; i++) {
+        event_take(dispatch, events[i].data.u64);
+    }
+    uint64_t now = clock_ns();
+    if (sweep_due(dispatch, now)) {
+        dispatch_sweep(dispatch, now);
+    }
+    dispatch->awake_ns = clock_ns();
+    return count > 0;
+}
+
 static void *dispatcher(void *argument) {
     struct dispatch *dispatch = argument;
-    struct epoll_event events[EVENTS_MAX];
     int timeout;
-    dispatch->awake_ns = clock_ns();
     while ((timeout = time_left(dispatch)) >= 0) {
-        int count = epoll_wait(dispatch->epoll_fd, events, EVENTS_MAX, timeout);
-        for (int i = 0; i < count; i++) {
-            event_take(dispatch, events[i].data.u64);
-        }
-        uint64_t now = clock_ns();
-        if (sweep_due(dispatch, now)) {
-            dispatch_sweep(dispatch, now);
-        }
-        dispatch->awake_ns = clock_ns();
+        turn(dispatch, timeout);
     }
-    reject_all(dispatch);
-    supervisors_stop(dispatch);
     return NULL;
+}
+
+int dispatch_fd(const struct dispatch *dispatch) {
+    return dispatch->epoll_fd;
+}
+
+int dispatch_timeout(struct dispatch *dispatch) {
+    return time_left(dispatch);
+}
+
+bool dispatch_turn(struct dispatch *dispatch) {
+    return turn(dispatch, 0);
 }
 
 /* ---- creating and destroying ---- */
@@ -228,7 +243,9 @@ enum kiln_status dispatch_create(const struct dispatch_options *options, struct 
     if (status == KILN_OK) {
         status = devices_create(dispatch, options->devices);
     }
-    if (status == KILN_OK && !thread_start(dispatch)) {
+    dispatch->awake_ns = clock_ns();
+    dispatch->driven = options->driven;
+    if (status == KILN_OK && !dispatch->driven && !thread_start(dispatch)) {
         status = KILN_NO_MEMORY;
     }
     if (status == KILN_OK) {
@@ -269,8 +286,12 @@ void dispatch_destroy(struct dispatch *dispatch) {
     pthread_mutex_lock(&dispatch->lock);
     dispatch->draining = dispatch->stopping = true;
     pthread_mutex_unlock(&dispatch->lock);
-    dispatch_wake(dispatch);
-    pthread_join(dispatch->thread, NULL);
+    if (!dispatch->driven) {
+        dispatch_wake(dispatch);
+        pthread_join(dispatch->thread, NULL);
+    }
+    reject_all(dispatch);
+    supervisors_stop(dispatch);
     assert(dispatch->outstanding == 0);
     release(dispatch);
 }

@@ -2,8 +2,9 @@
  * dispatch.h: queue and device supervision: takes jobs, gives each to a free slot of a worker,
  * hands it back when done.
  *
- * One thread (the dispatcher) waits on every worker's sockets and process; submitting happens on
- * any thread and sends the command at once when a slot is free. A bounded FIFO holds the rest.
+ * One thread (the dispatcher's) waits on every worker's sockets and process: its own, or that of an
+ * event loop which calls dispatch_turn. Submitting happens on any thread and sends the command at
+ * once when a slot is free. A bounded FIFO holds the rest.
  * A worker that dies, stays silent, outlasts a job's deadline or reports a device fault is killed
  * and replaced (back-off 0, 0.1, 0.5, 2, 5 s…); its unfinished jobs go to the head of the queue
  * once. A job on its second attempt runs alone on its worker, so that only the guilty one fails.
@@ -29,6 +30,7 @@ struct dispatch_options {
     int queue;           /* jobs that may wait */
     double deadline_s;   /* per job, from submission */
     struct arena *arena;
+    bool driven; /* no thread of its own: the caller waits on dispatch_fd and calls dispatch_turn */
 };
 
 /** A job that waits or runs. */
@@ -84,8 +86,17 @@ enum kiln_status dispatch_create(const struct dispatch_options *options,
 void dispatch_drain(struct dispatch *dispatch);
 /** Waits until no job is left or `timeout_s` passed; true if idle. */
 bool dispatch_wait_idle(struct dispatch *dispatch, double timeout_s);
-/** Kills workers, completes what is left as KILN_DRAINING, joins the thread. */
+/** Kills workers, completes what is left as KILN_DRAINING, joins the thread. A driven one is not
+    turned any more by then, and completes on the caller's thread. */
 void dispatch_destroy(struct dispatch *dispatch);
+
+/** For the loop that drives. Readable when dispatch_turn has something to take. */
+int dispatch_fd(const struct dispatch *dispatch);
+/** Milliseconds after which a turn is due anyway. */
+int dispatch_timeout(struct dispatch *dispatch);
+/** Takes what has happened, without waiting; done() is called from here. False if there was
+   nothing. One thread at a time. */
+bool dispatch_turn(struct dispatch *dispatch);
 
 /** Takes the job (and its blocks). On any return but KILN_OK the job stays the caller's and `done`
     is not called. Errors: BUSY, DRAINING, NO_DEVICE (none ready or wanted one unknown), NO_MEMORY.

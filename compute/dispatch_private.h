@@ -112,6 +112,7 @@ struct dispatch {
     size_t outstanding;    /* accepted jobs whose done() has not returned */
     bool starved;          /* a job could not be sent for want of memory or room: try again soon */
     bool draining, stopping;
+    bool driven; /* no thread: the caller turns the loop */
     uint64_t next_id;
     uint64_t sweep_ns;  /* when the thread looks at its clocks next */
     uint64_t hangup_ns; /* when clients are looked at next */

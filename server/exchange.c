@@ -4,6 +4,7 @@
 #include "server/exchange.h"
 
 #include "server/jobs.h"
+#include "server/loop.h"
 #include "server/metrics.h"
 #include "server/problem.h"
 #include "server/reply.h"
@@ -27,6 +28,7 @@ struct exchange *exchange_create(struct service *service, struct client *client,
     memset(exchange, 0, offsetof(struct exchange, complaints));
     exchange->complaints.count = 0;
     memset(exchange->etag, 0, sizeof *exchange - offsetof(struct exchange, etag));
+    exchange->loop = loop_current();
     exchange->service = service;
     exchange->client = client;
     exchange->connection = connection;
@@ -228,7 +230,9 @@ void exchange_suspend(struct exchange *exchange) {
 }
 
 void exchange_resume(struct exchange *exchange) {
+    struct loop *loop = exchange->loop; /* the exchange may be gone after the next line */
     MHD_resume_connection(exchange->connection);
+    loop_poke(loop);
 }
 
 const char *exchange_header(const struct exchange *exchange, const char *name) {

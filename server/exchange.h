@@ -31,6 +31,7 @@ enum stage { STAGE_HEAD, STAGE_BODY, STAGE_AWAY, STAGE_ANSWERED };
 enum outcome { OUTCOME_NONE, OUTCOME_JOB, OUTCOME_UNCHANGED, OUTCOME_FAULT };
 
 struct exchange {
+    struct loop *loop; /* its connection's */
     struct service *service;
     struct MHD_Connection *connection;
     struct client *client;

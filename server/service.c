@@ -56,6 +56,7 @@ enum kiln_status service_open(struct service *service) {
         .queue = (int)options->queue,
         .deadline_s = options->deadline,
         .arena = service->arena,
+        .driven = true, /* by the first event loop */
     };
     enum kiln_status status = dispatch_create(&wanted, &service->dispatch);
     if (status == KILN_OK) {

@@ -23,7 +23,7 @@
 struct jacobi_params {
     int64_t iterations;
     double offset, scale, tolerance;
-    int32_t method, precision, initial, bits;
+    int32_t method, precision, initial, bits, compression;
 };
 
 #define AT(member) offsetof(struct jacobi_params, member)
@@ -100,6 +100,7 @@ static const struct field fields[] = {
      .choices = depths,
      .unit = "bits",
      .help = "Depth of PNG and PGM results; values are rounded and clamped."},
+    RESULT_COMPRESSION(AT(compression)),
     {.name = "image",
      .type = FIELD_BLOB,
      .flags = FIELD_OPTIONAL,
@@ -150,8 +151,8 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
                   const struct limits *limits, struct complaints *complaints) {
     struct jacobi_params *params = raw;
     (void)data;
-    (void)format;
     planes_check(input, limits, complaints);
+    result_compression_settle(&params->compression, format);
     method_settle(params, limits, complaints);
     if (params->scale == 0)
         complaints_add(complaints, "scale", "must not be 0");
@@ -313,7 +314,7 @@ static enum kiln_status summarize(struct task *task, const struct planes *b, con
 
 static enum kiln_status run(struct task *task) {
     const struct jacobi_params *params = task->params;
-    const struct quantization rule = {depth_of(params), 0, 1};
+    const struct quantization rule = {depth_of(params), 0, 1, params->compression};
     struct planes b, x;
     enum kiln_status status =
         planes_decode(task, sample_of(params), params->offset, params->scale, &b);

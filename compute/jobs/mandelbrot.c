@@ -156,6 +156,7 @@ const struct field mandelbrot_fields[] = {
      .preset = "1",
      .unit = "samples",
      .help = "Samples along each side of a pixel, averaged; pictures only."},
+    RESULT_COMPRESSION(AT(compression)),
     {.name = NULL},
 };
 
@@ -224,6 +225,7 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     axis_check("ymin", params->ymin, "ymax", params->ymax, params->height * fine, complaints);
     if (params->precision == MANDELBROT_AUTO)
         choose_precision(params);
+    result_compression_settle(&params->compression, format);
 }
 
 static enum kiln_status plan(const void *raw, const struct input *input, enum format format,
