@@ -9,6 +9,7 @@
 #include "kernels/cuda/lombscargle_nufft.h"
 #include "kernels/cuda/lombscargle_plan.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/lombscargle_power.h"
 
 enum {
     GRID_FP64,
@@ -296,6 +297,9 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .nterms = (int32_t)plan->terms,
         .fp32 = args->fp32 && !work.transformed, /* transforms are in double */
         .nf = args->nf,
+        .rounding = work.transformed ? LOMBSCARGLE_NUFFT_ROUNDING
+                    : args->fp32     ? LOMBSCARGLE_ROUNDING_FP32
+                                     : LOMBSCARGLE_ROUNDING_FP64,
         .slices = 1,
         .stop = plan->poll ? stream_stop_flag(stream) : NULL,
         .progress = stream_progress_word(stream),

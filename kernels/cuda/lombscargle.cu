@@ -55,7 +55,7 @@ static __device__ __forceinline__ lombscargle_model model_of(const lombscargle_g
     lombscargle_model model;
     model.yy = curve.yy;
     model.psd_factor = curve.psd_factor;
-    model.rounding = grid.fp32 ? LOMBSCARGLE_ROUNDING_FP32 : LOMBSCARGLE_ROUNDING_FP64;
+    model.rounding = grid.rounding;
     model.fit_mean = grid.fit_mean;
     model.normalization = grid.normalization;
     model.nterms = grid.nterms;

@@ -51,6 +51,9 @@
 #define LOMBSCARGLE_NUFFT_ROW_BYTES                                                                \
     (LOMBSCARGLE_NUFFT_LINES * LOMBSCARGLE_NUFFT_PITCH * 16 / LOMBSCARGLE_NUFFT_WARPS)
 
+/** What the transforms' error leaves of sums that are 0 (lombscargle_power.h). */
+#define LOMBSCARGLE_NUFFT_ROUNDING 0x1p-36
+
 /** A tile's items. */
 struct lombscargle_span {
     uint32_t first, count;
