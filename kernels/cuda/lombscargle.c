@@ -238,17 +238,19 @@ static enum kiln_status groups_run(struct work *work) {
     return status;
 }
 
-/* Milliseconds that direct sums are expected to take, as measured on an H200 (bench/results). */
+/* Milliseconds that direct sums are expected to take, as measured on an H200 (bench/results): to
+   begin with, for a frequency's power, and for pairs of samples and frequencies. */
 static double direct_work(const struct lombscargle_plan *plan, int sums) {
     const double pairs[FUNCTIONS] = {
-        [GRID_FP64] = 0.8e9, [GRID_FP32] = 2.5e9,   [LIST_FP64] = 0.1e9,
-        [LIST_FP32] = 0.3e9, [TENSOR_FP64] = 2.7e9, [TENSOR_FP32] = 2.7e9,
+        [GRID_FP64] = 0.3e9,  [GRID_FP32] = 0.3e9,   [LIST_FP64] = 0.1e9,
+        [LIST_FP32] = 0.15e9, [TENSOR_FP64] = 2.7e9, [TENSOR_FP32] = 2.3e9,
     }; /* a millisecond */
-    double samples = 0;
+    double samples = 0, nf = (double)plan->args->nf;
     for (uint64_t i = 0; i < plan->series; i++) {
         samples += (double)plan->curves[i].n;
     }
-    return 0.02 + samples * (double)plan->args->nf * (double)plan->terms / pairs[sums];
+    return 0.025 +
+           nf * (50e-9 * (double)plan->series + samples * (double)plan->terms / pairs[sums]);
 }
 
 /* Whether the sums are made by transforms; then the plan has no tables and no slices. */

@@ -14,9 +14,9 @@
 
 /* Expected milliseconds, as measured on an H200 (bench/results): of a harmonic's launches, of a
    sample and of a cell. */
-#define LAUNCHES_MS 0.036
+#define LAUNCHES_MS 0.032
 #define SAMPLE_MS   70e-9
-#define CELL_MS     24e-9
+#define CELL_MS     26e-9
 
 /* Powers of two from 2^7 to 2^11, and 1½ times those, where they are whole warps. */
 static const int32_t lengths[LENGTHS] = {128, 256, 384, 512, 768, 1024, 1536, 2048};
@@ -56,7 +56,7 @@ static int32_t length_most(const struct stream *stream, int function) {
     const struct function *loaded = stream->device->functions[KERNEL_LOMBSCARGLE] + function;
     int32_t most = 0;
     if (loaded[LOMBSCARGLE_NUFFT_TRANSFORM_ROWS].resident[LOMBSCARGLE_NUFFT_WARPS] == 0 ||
-        loaded[LOMBSCARGLE_NUFFT_SPREAD_BOTH].resident[LOMBSCARGLE_NUFFT_WARPS] == 0) {
+        loaded[LOMBSCARGLE_NUFFT_SPREAD_BOTH].resident[LOMBSCARGLE_NUFFT_SPREADERS] == 0) {
         return 0;
     }
     for (int i = 0; i < LENGTHS; i++) {
@@ -176,7 +176,7 @@ static enum kiln_status harmonic_run(const struct lombscargle_transform *transfo
          counters},
         {LOMBSCARGLE_NUFFT_LAY, divide_up((uint64_t)job->tiles, threads), 1, warps},
         {LOMBSCARGLE_NUFFT_ORDER, walks, 1, warps},
-        {spread, divide_up(items, LOMBSCARGLE_NUFFT_ITEMS), 1, warps},
+        {spread, divide_up(items, LOMBSCARGLE_NUFFT_ITEMS), 1, LOMBSCARGLE_NUFFT_SPREADERS},
         {columns_function(job->length), LOMBSCARGLE_NUFFT_ROW / LOMBSCARGLE_NUFFT_LINES, kinds,
          (uint64_t)job->length / LOMBSCARGLE_NUFFT_UNIT},
         {LOMBSCARGLE_NUFFT_TRANSFORM_ROWS, (uint64_t)job->length / LOMBSCARGLE_NUFFT_LINES, kinds,

@@ -21,12 +21,12 @@ extern "C" __global__ void __launch_bounds__(NUFFT_THREADS)
     samples_order(job);
 }
 
-extern "C" __global__ void __launch_bounds__(NUFFT_THREADS, 3)
+extern "C" __global__ void __launch_bounds__(SPREAD_THREADS, 14)
     lombscargle_nufft_spread_both(const __grid_constant__ lombscargle_nufft job) {
     items_spread<2>(job);
 }
 
-extern "C" __global__ void __launch_bounds__(NUFFT_THREADS, 3)
+extern "C" __global__ void __launch_bounds__(SPREAD_THREADS, 14)
     lombscargle_nufft_spread_weights(const __grid_constant__ lombscargle_nufft job) {
     items_spread<1>(job);
 }

@@ -10,10 +10,11 @@
 #include "kernels/cuda/lombscargle_device.h"
 #include "kernels/cuda/lombscargle_window.h"
 
-#define NUFFT_THREADS (32 * LOMBSCARGLE_NUFFT_WARPS)
-#define NUFFT_BATCH   16 /* samples that an item's lanes prepare at a time */
-#define NUFFT_AHEAD   4  /* of which so many windows are computed at a time */
-#define ALL_LANES     0xffffffffu
+#define NUFFT_THREADS  (32 * LOMBSCARGLE_NUFFT_WARPS)
+#define SPREAD_THREADS (32 * LOMBSCARGLE_NUFFT_SPREADERS)
+#define NUFFT_BATCH    16 /* samples that an item's lanes prepare at a time */
+#define NUFFT_AHEAD    4  /* of which so many windows are computed at a time */
+#define ALL_LANES      0xffffffffu
 
 static __device__ __forceinline__ int nufft_thread() {
     return (int)(threadIdx.y * 32 + threadIdx.x);
