@@ -10,6 +10,7 @@
 #define PARTS       4096 /* a curve's samples are so many items at least, */
 #define PART_MIN    256  /* but items are not made smaller than this */
 #define BLOCKS      8    /* a multiprocessor, of kernels that walk over the samples */
+#define DENSE       16   /* samples a tile: so many are counted in shared memory first */
 #define LENGTHS     8
 
 /* Expected milliseconds, as measured on an H200 (bench/results): of a harmonic's launches, of a
@@ -56,7 +57,7 @@ static int32_t length_most(const struct stream *stream, int function) {
     const struct function *loaded = stream->device->functions[KERNEL_LOMBSCARGLE] + function;
     int32_t most = 0;
     if (loaded[LOMBSCARGLE_NUFFT_TRANSFORM_ROWS].resident[LOMBSCARGLE_NUFFT_WARPS] == 0 ||
-        loaded[LOMBSCARGLE_NUFFT_SPREAD_BOTH].resident[LOMBSCARGLE_NUFFT_SPREADERS] == 0) {
+        loaded[LOMBSCARGLE_NUFFT_SPREAD_BOTH].resident[LOMBSCARGLE_NUFFT_WARPS] == 0) {
         return 0;
     }
     for (int i = 0; i < LENGTHS; i++) {
@@ -164,6 +165,8 @@ static enum kiln_status harmonic_run(const struct lombscargle_transform *transfo
     const uint64_t warps = LOMBSCARGLE_NUFFT_WARPS, threads = 32 * warps;
     uint64_t n = (uint64_t)job->n, kinds = (uint64_t)job->kinds;
     uint64_t counters = counting_warps(job->tiles);
+    uint64_t roots = divide_up(LOMBSCARGLE_NUFFT_ROOTS, threads);
+    bool dense = n >= DENSE * (uint64_t)job->tiles;
     uint64_t walks = smaller(divide_up(n, threads),
                              BLOCKS * (uint64_t)transform->stream->device->multiprocessors);
     uint64_t items = items_most(job, n, job->part);
@@ -172,11 +175,12 @@ static enum kiln_status harmonic_run(const struct lombscargle_transform *transfo
         int function;
         uint64_t x, y, warps;
     } steps[] = {
-        {LOMBSCARGLE_NUFFT_COUNT, divide_up(n, 32 * counters * LOMBSCARGLE_NUFFT_EACH), 1,
-         counters},
+        {dense ? LOMBSCARGLE_NUFFT_COUNT : LOMBSCARGLE_NUFFT_COUNT_SPARSE,
+         dense ? divide_up(n, 32 * counters * LOMBSCARGLE_NUFFT_EACH) : larger(walks, roots), 1,
+         dense ? counters : warps},
         {LOMBSCARGLE_NUFFT_LAY, divide_up((uint64_t)job->tiles, threads), 1, warps},
         {LOMBSCARGLE_NUFFT_ORDER, walks, 1, warps},
-        {spread, divide_up(items, LOMBSCARGLE_NUFFT_ITEMS), 1, LOMBSCARGLE_NUFFT_SPREADERS},
+        {spread, divide_up(items, LOMBSCARGLE_NUFFT_ITEMS), 1, warps},
         {columns_function(job->length), LOMBSCARGLE_NUFFT_ROW / LOMBSCARGLE_NUFFT_LINES, kinds,
          (uint64_t)job->length / LOMBSCARGLE_NUFFT_UNIT},
         {LOMBSCARGLE_NUFFT_TRANSFORM_ROWS, (uint64_t)job->length / LOMBSCARGLE_NUFFT_LINES, kinds,

@@ -31,18 +31,17 @@
 
 #include <stdint.h>
 
-#define LOMBSCARGLE_NUFFT_WINDOW    16   /* cells that a sample is spread over */
-#define LOMBSCARGLE_NUFFT_TILE      64   /* cells */
-#define LOMBSCARGLE_NUFFT_PATCH     80   /* cells of a tile's samples: windows reach beyond it */
-#define LOMBSCARGLE_NUFFT_ROW       1024 /* cells */
-#define LOMBSCARGLE_NUFFT_LINES     4    /* rows or columns of a block */
-#define LOMBSCARGLE_NUFFT_ROOTS     6144 /* of unity; every length divides it */
-#define LOMBSCARGLE_NUFFT_WARPS     8    /* of a block, but for columns */
-#define LOMBSCARGLE_NUFFT_EACH      8    /* samples that a thread counts */
-#define LOMBSCARGLE_NUFFT_COUNTS    1024 /* tiles a warp that counts */
-#define LOMBSCARGLE_NUFFT_SPREADERS 2    /* warps of a block that spreads */
-#define LOMBSCARGLE_NUFFT_ITEMS     (2 * LOMBSCARGLE_NUFFT_SPREADERS) /* of such a block */
-#define LOMBSCARGLE_NUFFT_UNIT      128                               /* cells of a column a warp */
+#define LOMBSCARGLE_NUFFT_WINDOW 16   /* cells that a sample is spread over */
+#define LOMBSCARGLE_NUFFT_TILE   64   /* cells */
+#define LOMBSCARGLE_NUFFT_PATCH  80   /* cells of a tile's samples: windows reach beyond it */
+#define LOMBSCARGLE_NUFFT_ROW    1024 /* cells */
+#define LOMBSCARGLE_NUFFT_LINES  4    /* rows or columns of a block */
+#define LOMBSCARGLE_NUFFT_ROOTS  6144 /* of unity; every length divides it */
+#define LOMBSCARGLE_NUFFT_WARPS  8    /* of a block, but for columns */
+#define LOMBSCARGLE_NUFFT_EACH   8    /* samples that a thread counts */
+#define LOMBSCARGLE_NUFFT_COUNTS 1024 /* tiles a warp that counts */
+#define LOMBSCARGLE_NUFFT_ITEMS  (2 * LOMBSCARGLE_NUFFT_WARPS) /* of a block */
+#define LOMBSCARGLE_NUFFT_UNIT   128                           /* cells of a column a warp */
 /* Bytes a warp: two patches and 16 samples each; lines, with gaps. */
 #define LOMBSCARGLE_NUFFT_PATCHES(kinds)                                                           \
     (2 * (LOMBSCARGLE_NUFFT_PATCH * 16 * (kinds) + 16 * (16 + 16 * (kinds))))
@@ -106,6 +105,7 @@ struct lombscargle_nufft {
 /** The kernels, in the order of LOMBSCARGLE_NUFFT_FUNCTIONS. */
 enum lombscargle_nufft_function {
     LOMBSCARGLE_NUFFT_COUNT,
+    LOMBSCARGLE_NUFFT_COUNT_SPARSE,
     LOMBSCARGLE_NUFFT_LAY,
     LOMBSCARGLE_NUFFT_ORDER,
     LOMBSCARGLE_NUFFT_SPREAD_WEIGHTS,
@@ -121,11 +121,12 @@ enum lombscargle_nufft_function {
 /** Rows of a kernel's functions. */
 #define LOMBSCARGLE_NUFFT_FUNCTIONS                                                                \
     LOMBSCARGLE_NUFFT_FUNCTION("count", 32, 4 * LOMBSCARGLE_NUFFT_COUNTS),                         \
+        LOMBSCARGLE_NUFFT_FUNCTION("count_sparse", LOMBSCARGLE_NUFFT_WARPS, 0),                    \
         LOMBSCARGLE_NUFFT_FUNCTION("lay", LOMBSCARGLE_NUFFT_WARPS, 0),                             \
         LOMBSCARGLE_NUFFT_FUNCTION("order", LOMBSCARGLE_NUFFT_WARPS, 0),                           \
-        LOMBSCARGLE_NUFFT_FUNCTION("spread_weights", LOMBSCARGLE_NUFFT_SPREADERS,                  \
+        LOMBSCARGLE_NUFFT_FUNCTION("spread_weights", LOMBSCARGLE_NUFFT_WARPS,                      \
                                    LOMBSCARGLE_NUFFT_PATCHES(1)),                                  \
-        LOMBSCARGLE_NUFFT_FUNCTION("spread_both", LOMBSCARGLE_NUFFT_SPREADERS,                     \
+        LOMBSCARGLE_NUFFT_FUNCTION("spread_both", LOMBSCARGLE_NUFFT_WARPS,                         \
                                    LOMBSCARGLE_NUFFT_PATCHES(2)),                                  \
         LOMBSCARGLE_NUFFT_FUNCTION("short_columns", 8, LOMBSCARGLE_NUFFT_COLUMN_BYTES),            \
         LOMBSCARGLE_NUFFT_FUNCTION("long_columns", 16, LOMBSCARGLE_NUFFT_COLUMN_BYTES),            \

@@ -12,6 +12,11 @@ extern "C" __global__ void __launch_bounds__(1024)
 }
 
 extern "C" __global__ void __launch_bounds__(NUFFT_THREADS)
+    lombscargle_nufft_count_sparse(const __grid_constant__ lombscargle_nufft job) {
+    samples_count_sparse(job);
+}
+
+extern "C" __global__ void __launch_bounds__(NUFFT_THREADS)
     lombscargle_nufft_lay(const __grid_constant__ lombscargle_nufft job) {
     tiles_lay(job);
 }
@@ -21,12 +26,12 @@ extern "C" __global__ void __launch_bounds__(NUFFT_THREADS)
     samples_order(job);
 }
 
-extern "C" __global__ void __launch_bounds__(SPREAD_THREADS, 14)
+extern "C" __global__ void __launch_bounds__(NUFFT_THREADS, 3)
     lombscargle_nufft_spread_both(const __grid_constant__ lombscargle_nufft job) {
     items_spread<2>(job);
 }
 
-extern "C" __global__ void __launch_bounds__(SPREAD_THREADS, 14)
+extern "C" __global__ void __launch_bounds__(NUFFT_THREADS, 3)
     lombscargle_nufft_spread_weights(const __grid_constant__ lombscargle_nufft job) {
     items_spread<1>(job);
 }

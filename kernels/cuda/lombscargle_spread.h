@@ -10,11 +10,10 @@
 #include "kernels/cuda/lombscargle_device.h"
 #include "kernels/cuda/lombscargle_window.h"
 
-#define NUFFT_THREADS  (32 * LOMBSCARGLE_NUFFT_WARPS)
-#define SPREAD_THREADS (32 * LOMBSCARGLE_NUFFT_SPREADERS)
-#define NUFFT_BATCH    16 /* samples that an item's lanes prepare at a time */
-#define NUFFT_AHEAD    4  /* of which so many windows are computed at a time */
-#define ALL_LANES      0xffffffffu
+#define NUFFT_THREADS (32 * LOMBSCARGLE_NUFFT_WARPS)
+#define NUFFT_BATCH   16 /* samples that an item's lanes prepare at a time */
+#define NUFFT_AHEAD   4  /* of which so many windows are computed at a time */
+#define ALL_LANES     0xffffffffu
 
 static __device__ __forceinline__ int nufft_thread() {
     return (int)(threadIdx.y * 32 + threadIdx.x);
@@ -81,18 +80,9 @@ static __device__ __forceinline__ unsigned tile_enter(unsigned *counts, int tile
     return base + (unsigned)__popc(same & ((1u << threadIdx.x) - 1u));
 }
 
-/* The strongest sample of the block. */
-static __device__ __forceinline__ void strengths_measure(const lombscargle_nufft &job,
-                                                         int64_t first, int threads) {
-    double weight = 0.0, value = 0.0;
-#pragma unroll
-    for (int p = 0; p < LOMBSCARGLE_NUFFT_EACH; p++) {
-        int64_t i = first + p * threads;
-        if (i < job.n) {
-            weight = fmax(weight, fabs(job.w[i]));
-            value = fmax(value, fabs(value_of(job, i)));
-        }
-    }
+/* Tells how strong a block's samples are. */
+static __device__ __forceinline__ void strengths_tell(const lombscargle_nufft &job, double weight,
+                                                      double value) {
     weight = block_most(weight);
     value = block_most(value);
     if (nufft_thread() == 0) {
@@ -101,7 +91,29 @@ static __device__ __forceinline__ void strengths_measure(const lombscargle_nufft
     }
 }
 
-/* A block counts its own samples first, in shared memory: many of them share few tiles. */
+static __device__ void samples_count_sparse(const lombscargle_nufft &job) {
+    int64_t thread = (int64_t)blockIdx.x * NUFFT_THREADS + nufft_thread();
+    int64_t step = (int64_t)gridDim.x * NUFFT_THREADS;
+    double weight = 0.0, value = 0.0;
+    roots_make(job, thread, step);
+    for (int64_t at = thread - threadIdx.x; at < job.n; at += step) {
+        int64_t i = at + threadIdx.x;
+        int tile = i < job.n ? place_of(job, job.t[i]).cell / LOMBSCARGLE_NUFFT_TILE : -1;
+        unsigned place = tile_enter(job.counts, tile);
+        if (tile >= 0) {
+            job.places[i] = place;
+        }
+        if (tile >= 0 && job.harmonic == 1) {
+            weight = fmax(weight, fabs(job.w[i]));
+            value = fmax(value, fabs(value_of(job, i)));
+        }
+    }
+    if (job.harmonic == 1) {
+        strengths_tell(job, weight, value);
+    }
+}
+
+/* A block counts its own samples first, in shared memory: for many samples a tile. */
 static __device__ void samples_count(const lombscargle_nufft &job) {
     extern __shared__ __align__(16) unsigned char nufft_memory[];
     unsigned *counts = (unsigned *)nufft_memory, place[LOMBSCARGLE_NUFFT_EACH];
@@ -132,9 +144,19 @@ static __device__ void samples_count(const lombscargle_nufft &job) {
             job.places[first + p * threads] = counts[tile[p]] + place[p];
         }
     }
-    if (job.harmonic == 1) {
-        strengths_measure(job, first, threads);
+    if (job.harmonic > 1) {
+        return;
     }
+    double weight = 0.0, value = 0.0;
+#pragma unroll
+    for (int p = 0; p < LOMBSCARGLE_NUFFT_EACH; p++) {
+        int64_t i = first + p * threads;
+        if (i < job.n) {
+            weight = fmax(weight, fabs(job.w[i]));
+            value = fmax(value, fabs(value_of(job, i)));
+        }
+    }
+    strengths_tell(job, weight, value);
 }
 
 /* Sums over the threads before this one; `all` becomes the block's. */
