@@ -258,7 +258,7 @@ static double direct_work(const struct lombscargle_plan *plan, int sums) {
         samples += (double)plan->curves[i].n;
     }
     return 0.025 +
-           nf * (50e-9 * (double)plan->series + samples * (double)plan->terms / pairs[sums]);
+           nf * (30e-9 * (double)plan->series + samples * (double)plan->terms / pairs[sums]);
 }
 
 /* Whether the sums are made by transforms; then the plan has no tables and no slices. */

@@ -17,7 +17,7 @@
    sample and of a cell. */
 #define LAUNCHES_MS 0.032
 #define SAMPLE_MS   70e-9
-#define CELL_MS     26e-9
+#define CELL_MS     23e-9
 
 /* Powers of two from 2^7 to 2^11, and 1½ times those, where they are whole warps. */
 static const int32_t lengths[LENGTHS] = {128, 256, 384, 512, 768, 1024, 1536, 2048};
