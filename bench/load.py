@@ -332,7 +332,9 @@ def main():
         if "," in arguments.device and (not only or "scaling" in only):
             scaling(meter, arguments, report)
         if arguments.leak > 0 and (not only or "leak" in only):
-            with Kiln(arguments.kilnd, arguments.device, arguments.argument) as kiln:
+            # A cache that is full before the counting begins: until then it grows.
+            small = ["--cache-bytes", "16M", *arguments.argument]
+            with Kiln(arguments.kilnd, arguments.device, small) as kiln:
                 leak(meter, kiln, report, arguments.leak)
     except Missing as error:
         sys.exit(f"load: {error}")

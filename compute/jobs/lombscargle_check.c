@@ -211,11 +211,14 @@ void lombscargle_check(void *raw, const struct input *input, const uint8_t *data
 enum kiln_status lombscargle_plan(const void *raw, const struct input *input, enum format format,
                                   struct plan *plan) {
     const struct lombscargle_params *params = raw;
-    (void)input;
     uint64_t nf = params->frequency.count ? params->frequency.count : (uint64_t)params->nf;
     double curves =
         params->false_alarm == ALARM_BOOTSTRAP ? 1 + (double)params->bootstrap_samples : 1;
     plan->result_bytes = lombscargle_result_bound(params, nf, format);
+    /* Where the result is smaller than the power, the device need not hold all of it. */
+    double power = (double)nf * sizeof(double) * (double)(params->y.rows > 0 ? params->y.rows : 1);
+    double held = power < (double)plan->result_bytes ? power : (double)plan->result_bytes;
+    plan->device_bytes = input->size + (uint64_t)held;
     plan->cost = (double)params->y.count * (double)nf * (double)params->nterms * curves;
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }

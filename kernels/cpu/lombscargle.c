@@ -46,8 +46,8 @@ static void peaks_run(void *context, size_t chunk, int slot) {
 }
 
 /* Copies a curve's samples; those added to fill its last vector weigh nothing. */
-static enum kiln_status curve_fill(struct lombscargle_job *job, const struct lombscargle_curve *from,
-                                   struct curve *to) {
+static enum kiln_status curve_fill(struct lombscargle_job *job,
+                                   const struct lombscargle_curve *from, struct curve *to) {
     const struct lombscargle_args *args = job->args;
     size_t n = (size_t)from->n, padded, size;
     if (__builtin_add_overflow(n, LOMBSCARGLE_GRAIN - 1, &padded) ||
@@ -161,10 +161,10 @@ static enum kiln_status group_run(struct lombscargle_job *job, struct nufft *nuf
 static bool nufft_choose(const struct lombscargle_args *args,
                          const struct lombscargle_curve *curves, size_t series,
                          struct nufft_shape *shape) {
-    bool chosen = args->method != LOMBSCARGLE_METHOD_DIRECT &&
-                  nufft_shape_make(args, curves, series, shape) &&
-                  (args->method == LOMBSCARGLE_METHOD_NUFFT ||
-                   nufft_faster(args, curves, series, shape));
+    bool chosen =
+        args->method != LOMBSCARGLE_METHOD_DIRECT &&
+        nufft_shape_make(args, curves, series, shape) &&
+        (args->method == LOMBSCARGLE_METHOD_NUFFT || nufft_faster(args, curves, series, shape));
     if (args->method_used)
         *args->method_used = chosen ? LOMBSCARGLE_METHOD_NUFFT : LOMBSCARGLE_METHOD_DIRECT;
     return chosen;
@@ -186,8 +186,19 @@ enum kiln_status lombscargle_launch(struct stream *stream, const void *arguments
     struct nufft *nufft = NULL;
     enum kiln_status status = KILN_OK;
     tiles_choose(&job, series);
+    struct memory_mark start = memory_mark(&stream->scratch);
     if (nufft_choose(args, curves, series, &shape))
         status = nufft_begin(&job, &shape, series, &nufft);
+    if (status == KILN_NO_MEMORY) { /* direct sums need hardly any */
+        nufft_finish(nufft);
+        nufft = NULL;
+        memory_release(&stream->scratch, start);
+        stream->error[0] = '\0';
+        tiles_choose(&job, series);
+        if (args->method_used)
+            *args->method_used = LOMBSCARGLE_METHOD_DIRECT;
+        status = KILN_OK;
+    }
     job.chunks = job.tiles * series;
     if (status == KILN_OK)
         status = spaces_fill(&job);

@@ -9,28 +9,33 @@
 
 #include <math.h>
 
-#define PAIR_FP64   0.28  /* direct: sample, frequency and term */
+#define PAIR_FP64   0.28 /* direct: sample, frequency and term */
 #define PAIR_FP32   0.17
-#define SINGLE_PAIR 3.0   /* the same where frequencies are too few for a tile */
-#define BIN         20.0  /* direct: a frequency, from its sums to its power */
-#define SAMPLE      40.0  /* NUFFT: a sample in a band */
-#define CELL        0.35  /* NUFFT: a cell of a band's grid, for each doubling of its length */
-#define TAP         0.08  /* NUFFT: a frequency's real tap */
-#define POWER       2.0   /* NUFFT: a frequency, from its sums to its power */
-#define POWER_TERM  90.0  /* both: the same of several terms, for each squared */
-#define FILTER      150.0 /* NUFFT: a lane of a filter, in preparation */
-#define BEGIN       20e3  /* NUFFT: all the rest of a curve */
+#define PAIR_SINGLE 3.2  /* the same where frequencies are too few for a tile */
+#define TILE_ROWS   512  /* direct: frequencies that are computed together at least */
+#define BIN         20.0 /* direct: a frequency, from its sums to its power */
+#define BIN_TERMS   50   /* the same of several terms, for each squared */
+#define SAMPLE      40.0 /* NUFFT: a sample in a band */
+#define CELL        0.35 /* NUFFT: a cell of a band's grid, for each doubling of its length */
+#define TAP         0.05 /* NUFFT: a frequency's real tap */
+#define POWER       1.5  /* NUFFT: a frequency, from its sums to its power */
+#define POWER_TERMS 4    /* the same of several terms, for each squared */
+#define FILTER      120  /* NUFFT: a lane of a filter, in preparation */
+#define CURVE       9e3  /* NUFFT: all the rest of a curve */
 #define GRID_MIN    128
 
 static double direct_cost(const struct lombscargle_args *args, double samples, double series) {
     double terms = args->nterms > 1 ? args->nterms : 1, nf = (double)args->nf;
-    double pair = args->nf < GRID_MIN ? SINGLE_PAIR : args->fp32 ? PAIR_FP32 : PAIR_FP64;
-    return samples * nf * terms * pair + series * nf * BIN;
+    double bins = series * nf * (terms > 1 ? BIN_TERMS * terms * terms : BIN);
+    if (args->nf < GRID_MIN)
+        return samples * nf * terms * PAIR_SINGLE + bins;
+    double pairs = samples * ceil(nf / TILE_ROWS) * TILE_ROWS * terms;
+    return pairs * (args->fp32 ? PAIR_FP32 : PAIR_FP64) + bins;
 }
 
-static double nufft_cost(const struct lombscargle_args *args, double samples, double series,
-                         const struct nufft_shape *shape) {
+static double nufft_cost(double samples, double series, const struct nufft_shape *shape) {
     double nf = (double)shape->frequencies, taps = 0, cells = 0, lanes = 0;
+    double power = shape->terms > 1 ? POWER_TERMS * shape->terms * shape->terms : POWER;
     for (int h = 1; h <= 2 * shape->terms; h++) {
         taps += shape->taps[h - 1] * (h <= shape->terms ? 4 : 2);
         lanes += (double)(shape->blocks * NUFFT_BLOCK);
@@ -39,9 +44,8 @@ static double nufft_cost(const struct lombscargle_args *args, double samples, do
         double length = (double)shape->band[i].band.length;
         cells += length * log2(length);
     }
-    (void)args;
     return samples * shape->bands * SAMPLE +
-           series * (cells * CELL + nf * (taps * TAP + POWER) + BEGIN) + lanes * FILTER;
+           series * (cells * CELL + nf * (taps * TAP + power) + CURVE) + lanes * FILTER;
 }
 
 bool nufft_faster(const struct lombscargle_args *args, const struct lombscargle_curve *curves,
@@ -49,6 +53,5 @@ bool nufft_faster(const struct lombscargle_args *args, const struct lombscargle_
     double samples = 0;
     for (size_t i = 0; i < series; i++)
         samples += (double)curves[i].n;
-    return nufft_cost(args, samples, (double)series, shape) <
-           direct_cost(args, samples, (double)series);
+    return nufft_cost(samples, (double)series, shape) < direct_cost(args, samples, (double)series);
 }

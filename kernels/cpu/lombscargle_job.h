@@ -23,7 +23,7 @@ struct curve {
 /* What one thread writes to. */
 struct space {
     struct lombscargle_work work;
-    double *sums;  /* [frequency][sum] of one tile */
+    double *sums; /* [frequency][sum] of one tile */
 };
 
 struct lombscargle_job {

@@ -18,10 +18,10 @@
 #include <string.h>
 
 #define BUCKETS_MAX    64
-#define BUCKET_SAMPLES 256                  /* at least, on average */
-#define BUCKET_CELLS   32                   /* at least */
-#define TOGETHER_BYTES ((size_t)512 << 20)  /* of spaces when threads have one each */
-#define WEAK_SHARE     12                   /* a tile with more than 1/12 weak bins is summed up directly */
+#define BUCKET_SAMPLES 256                 /* at least, on average */
+#define BUCKET_CELLS   32                  /* at least */
+#define TOGETHER_BYTES ((size_t)512 << 20) /* of spaces when threads have one each */
+#define WEAK_SHARE     12 /* a tile with more than 1/12 weak bins is summed up directly */
 
 /* What one curve at a time is computed in. */
 struct nufft_space {
@@ -98,9 +98,8 @@ static void spread_chunk(void *context, size_t chunk, int slot) {
         memset(space->grid.re + first, 0, (last - first) * sizeof(double));
         memset(space->grid.im + first, 0, (last - first) * sizeof(double));
     }
-    step->nufft->simd->spread(step->nufft->window, &run->band, &step->points,
-                              space->starts[bucket], space->starts[bucket + 1], run->values,
-                              space->grid);
+    step->nufft->simd->spread(step->nufft->window, &run->band, &step->points, space->starts[bucket],
+                              space->starts[bucket + 1], run->values, space->grid);
 }
 
 static void columns_chunk(void *context, size_t chunk, int slot) {
@@ -136,8 +135,7 @@ static bool weak_repeat(const struct step *step, int64_t first, int64_t count, c
     if (found * WEAK_SHARE > (size_t)count)
         return lombscargle_tile(job, step->curve, first, count, &job->spaces[slot]);
     for (size_t i = 0; i < found; i++)
-        if ((i % 16 == 0 && cancelled(step)) ||
-            !lombscargle_bin(job, step->curve, first + weak[i]))
+        if ((i % 16 == 0 && cancelled(step)) || !lombscargle_bin(job, step->curve, first + weak[i]))
             return false;
     return true;
 }
@@ -184,8 +182,7 @@ static void points_fill(const struct step *step) {
     size_t places[BUCKETS_MAX + 1] = {0};
     space->buckets = buckets_choose(step->nufft->shape, n);
     const double rate = (double)space->buckets / (2 * half);
-#define BUCKET(i)                                                                                  \
-    (size_t) fmin(fmax((t[i] - shift + half) * rate, 0), (double)(space->buckets - 1))
+#define BUCKET(i) (size_t) fmin(fmax((t[i] - shift + half) * rate, 0), (double)(space->buckets - 1))
     for (size_t i = 0; i < n; i++)
         places[BUCKET(i) + 1]++;
     for (size_t i = 0; i < space->buckets; i++)
@@ -207,14 +204,14 @@ static bool curves_share(const struct lombscargle_curve *a, const struct lombsca
 
 static void curve_run(struct nufft *nufft, const struct curve *curve, struct nufft_space *space,
                       int slot) {
-    struct step step = {.nufft = nufft,
-                        .space = space,
-                        .curve = curve,
-                        .points = {.t = space->t,
-                                   .w = space->w,
-                                   .wy = space->wy,
-                                   .rate = nufft->shape->df * nufft->shape->up /
-                                           nufft->shape->down}};
+    struct step step = {
+        .nufft = nufft,
+        .space = space,
+        .curve = curve,
+        .points = {.t = space->t,
+                   .w = space->w,
+                   .wy = space->wy,
+                   .rate = nufft->shape->df * nufft->shape->up / nufft->shape->down}};
     if (!(curve->model.yy > 0)) {
         for (int64_t k = 0; k < nufft->job->args->nf; k++)
             curve->power[k] = (double)NAN;
@@ -263,8 +260,7 @@ static enum kiln_status filters_fill(struct nufft *nufft) {
         struct nufft_harmonic *harmonic = &nufft->harmonics[h - 1];
         size_t count = (size_t)shape->blocks * (size_t)shape->taps[h - 1] * NUFFT_BLOCK;
         double *filters = stream_take(nufft->job->stream, count * sizeof *filters);
-        int64_t *bases =
-            stream_take(nufft->job->stream, (size_t)shape->blocks * sizeof *bases);
+        int64_t *bases = stream_take(nufft->job->stream, (size_t)shape->blocks * sizeof *bases);
         if (!filters || !bases)
             return KILN_NO_MEMORY;
         nufft_filters(shape, nufft->window, h, filters, bases);

@@ -5,8 +5,8 @@
  * error kept, and two short polynomials; those of a product's matrices in double, by rotation from
  * few. Products and sums are in `real`; each block's sums are added up in double.
  */
-#include "kernels/cpu/lombscargle_phase.h"
 #include "kernels/cpu/lombscargle_simd.h"
+#include "kernels/cpu/lombscargle_phase.h"
 #include "kernels/cpu/simd.h"
 
 /* Turns cosines and sines on by the steps'. */

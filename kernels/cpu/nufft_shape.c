@@ -1,8 +1,8 @@
 /*
  * nufft_shape.c: coarse frequencies, bands and filters.
  *
- * Places of frequencies among coarse ones are found in long double: they may be 10^8 steps away from
- * the grid's beginning, and count to 10^-12 of one.
+ * Places of frequencies among coarse ones are found in long double: they may be 10^8 steps away
+ * from the grid's beginning, and count to 10^-12 of one.
  */
 #include "kernels/cpu/nufft_shape.h"
 
@@ -79,9 +79,8 @@ static bool band_make(const struct nufft_shape *shape, struct nufft_run_of_harmo
     const int64_t least = -WINDOW_WIDTH / 2;
     int64_t end = 0;
     for (int h = run->anchor; h <= run->last; h++) {
-        int64_t mine =
-            tap_first(place(shape, run->anchor, h, shape->frequencies - NUFFT_BLOCK)) - least +
-            shape->taps[h - 1];
+        int64_t mine = tap_first(place(shape, run->anchor, h, shape->frequencies - NUFFT_BLOCK)) -
+                       least + shape->taps[h - 1];
         end = mine > end ? mine : end;
     }
     band->count = (size_t)end;

@@ -160,18 +160,15 @@ static void spread(const struct window *window, const struct nufft_band *band,
 }
 
 INLINE struct fft_element times(struct fft_element a, struct fft_element b) {
-    return (struct fft_element){v_fma(a.re, b.re, -(a.im * b.im)),
-                                v_fma(a.re, b.im, a.im * b.re)};
+    return (struct fft_element){v_fma(a.re, b.re, -(a.im * b.im)), v_fma(a.re, b.im, a.im * b.re)};
 }
 
 #if LANES == 8
 #define STAGES 3
-static const lanes low_of[STAGES] = {{0, 8, 2, 10, 4, 12, 6, 14},
-                                     {0, 1, 8, 9, 4, 5, 12, 13},
-                                     {0, 1, 2, 3, 8, 9, 10, 11}};
-static const lanes high_of[STAGES] = {{1, 9, 3, 11, 5, 13, 7, 15},
-                                      {2, 3, 10, 11, 6, 7, 14, 15},
-                                      {4, 5, 6, 7, 12, 13, 14, 15}};
+static const lanes low_of[STAGES] = {
+    {0, 8, 2, 10, 4, 12, 6, 14}, {0, 1, 8, 9, 4, 5, 12, 13}, {0, 1, 2, 3, 8, 9, 10, 11}};
+static const lanes high_of[STAGES] = {
+    {1, 9, 3, 11, 5, 13, 7, 15}, {2, 3, 10, 11, 6, 7, 14, 15}, {4, 5, 6, 7, 12, 13, 14, 15}};
 #elif LANES == 4
 #define STAGES 2
 static const lanes low_of[STAGES] = {{0, 4, 2, 6}, {0, 1, 4, 5}};
@@ -306,7 +303,7 @@ static void filter_two(const struct nufft_harmonic *harmonic, const double *filt
                        double (*w)[WIDTH]) {
     for (int b = 0; b < NUFFT_BLOCKS; b += TOGETHER, at += TOGETHER * harmonic->step) {
         const double *const from[] = {harmonic->w.re + at, harmonic->w.im + at};
-        double (*to)[WIDTH] = (double (*)[WIDTH])(w[0] + b * NUFFT_BLOCK);
+        double(*to)[WIDTH] = (double(*)[WIDTH])(w[0] + b * NUFFT_BLOCK);
         filter(filters, harmonic->taps, from, 2, harmonic->step, to);
     }
 }
@@ -331,7 +328,7 @@ static void filter_four(const struct nufft_harmonic *harmonic, const double *fil
 #define SINGULAR 0x1p-7
 
 /* lombscargle_power_one for bins that are not near to singular; a bit for each that is. */
-INLINE uint32_t power_one(const struct lombscargle_model *model, double (*sums)[WIDTH], int at,
+static uint32_t power_one(const struct lombscargle_model *model, double (*sums)[WIDTH], int at,
                           vec *power) {
     vec yc = v_load(sums[0] + at), ys = v_load(sums[1] + at);
     vec c = v_load(sums[2] + at), s = v_load(sums[3] + at), c2 = v_load(sums[4] + at);
@@ -341,24 +338,64 @@ INLINE uint32_t power_one(const struct lombscargle_model *model, double (*sums)[
         ss -= s * s;
         cs -= c * s;
     }
-    vec d = cc * ss - cs * cs;
-    mask strong = m_over(d, SINGULAR * (cc + ss));
+    vec d = cc * ss - cs * cs, all = cc + ss; /* what is nothing may come out below 0 */
+    mask strong = m_and(m_over(d, SINGULAR * all), m_over(all, v_set(SINGULAR)));
     *power = (ss * yc * yc + cc * ys * ys - 2 * cs * yc * ys) / (model->yy * d);
     return ~m_bits(strong) & ((UINT32_C(1) << LANES) - 1);
 }
 
-/* All terms of WIDTH frequencies, one after the other. */
-static uint32_t power_many(const struct lombscargle_model *model, double *sums, double *power) {
-    const int count = 2 * model->nterms;
-    const double *m = sums + 3 * count * WIDTH;
-    uint32_t weak = 0;
-    for (int i = 0; i < WIDTH; i++) {
-        power[i] = lombscargle_power_many(model, sums + i, WIDTH);
-        for (int k = 0; k < count; k++)
-            if (!(m[lombscargle_cell(k, k) * WIDTH + i] > SINGULAR))
-                weak |= UINT32_C(1) << i;
+/* Σ w cos hθ and Σ w sin hθ for any whole h, at one vector of frequencies. */
+INLINE vec cosine_of(double (*w)[WIDTH], int at, int h) {
+    h = h < 0 ? -h : h;
+    return h == 0 ? v_set(1) : v_load(w[2 * (h - 1)] + at);
+}
+
+INLINE vec sine_of(double (*w)[WIDTH], int at, int h) {
+    vec sine = h == 0 ? v_set(0) : v_load(w[2 * (h < 0 ? -h : h) - 1] + at);
+    return h < 0 ? -sine : sine;
+}
+
+/* lombscargle_product of a vector of frequencies. */
+INLINE vec product_of(double (*w)[WIDTH], int at, int i, int j) {
+    int a = i / 2 + 1, b = j / 2 + 1;
+    if (i % 2 == j % 2) {
+        vec sum = cosine_of(w, at, a + b);
+        return 0.5 * (cosine_of(w, at, a - b) + (i % 2 ? -sum : sum));
     }
-    return weak;
+    int sine = i % 2 ? a : b, cosine = i % 2 ? b : a;
+    return 0.5 * (sine_of(w, at, sine + cosine) + sine_of(w, at, sine - cosine));
+}
+
+/* lombscargle_power_many for bins that are not near to singular, for which the order of pivots does
+   not matter; a bit for each that is. */
+static uint32_t power_many(const struct lombscargle_model *model, double (*sums)[WIDTH], int at,
+                           vec *power) {
+    enum { MOST = 2 * LOMBSCARGLE_TERMS_MAX };
+    const int count = 2 * model->nterms;
+    double(*w)[WIDTH] = sums + count;
+    vec m[MOST * (MOST + 1) / 2], b[MOST], explained = v_set(0);
+    uint32_t strong = (UINT32_C(1) << LANES) - 1;
+    for (int i = 0; i < count; i++) {
+        b[i] = v_load(sums[i] + at);
+        for (int j = 0; j <= i; j++) {
+            vec mean = v_load(w[i] + at) * v_load(w[j] + at);
+            m[i * (i + 1) / 2 + j] = product_of(w, at, i, j) - (model->fit_mean ? mean : v_set(0));
+        }
+    }
+    for (int k = 0; k < count; k++) {
+        vec pivot = m[k * (k + 1) / 2 + k], inverse = 1 / pivot, share = b[k] * inverse;
+        strong &= m_bits(m_over(pivot, v_set(SINGULAR)));
+        explained = v_fma(b[k], share, explained);
+        for (int i = k + 1; i < count; i++) {
+            vec *row = m + i * (i + 1) / 2;
+            vec factor = -row[k] * inverse;
+            b[i] = v_fma(-row[k], share, b[i]);
+            for (int j = k + 1; j <= i; j++)
+                row[j] = v_fma(factor, m[j * (j + 1) / 2 + k], row[j]);
+        }
+    }
+    *power = explained / model->yy;
+    return ~strong & ((UINT32_C(1) << LANES) - 1);
 }
 
 /* Standard power as it is asked for. */
@@ -377,18 +414,14 @@ static void normalize(const struct lombscargle_model *model, double *power) {
     }
 }
 
-/* Power of NUFFT_BLOCKS blocks from their sums (used up); a bit for each frequency that is weak. */
+/* Power of NUFFT_BLOCKS blocks from their sums; a bit for each frequency that is weak. */
 static uint32_t power_make(const struct lombscargle_model *model, double (*sums)[WIDTH],
                            double *power) {
     uint32_t weak = 0;
-    if (model->nterms > 1) {
-        weak = power_many(model, sums[0], power);
-    } else {
-        for (int i = 0; i < WIDTH; i += LANES) {
-            vec p;
-            weak |= power_one(model, sums, i, &p) << i;
-            v_store(power + i, p);
-        }
+    for (int i = 0; i < WIDTH; i += LANES) {
+        vec p;
+        weak |= (model->nterms > 1 ? power_many : power_one)(model, sums, i, &p) << i;
+        v_store(power + i, p);
     }
     normalize(model, power);
     return weak;
@@ -409,7 +442,7 @@ static void sums_make(const struct nufft_tile *tile, int64_t block, int64_t turn
 }
 
 static size_t combine(const struct nufft_tile *tile) {
-    _Alignas(64) double sums[LOMBSCARGLE_WORK(LOMBSCARGLE_TERMS_MAX)][WIDTH], power[WIDTH];
+    _Alignas(64) double sums[LOMBSCARGLE_SUMS_MAX][WIDTH], power[WIDTH];
     const int64_t period = NUFFT_BLOCK * tile->blocks, first = tile->first / period;
     size_t found = 0;
     for (int64_t block = 0; block < tile->blocks; block++) {

@@ -1,8 +1,8 @@
 /*
  * nufft_simd.h: what the inner file of the non-uniform transform of `lombscargle` offers.
  *
- * A band is a run of coarse frequencies centre + k D, -count/2 ≤ k < count - count/2, whose sums over
- * the samples come from one Fourier transform of `length` cells of time:
+ * A band is a run of coarse frequencies centre + k D, -count/2 ≤ k < count - count/2, whose sums
+ * over the samples come from one Fourier transform of `length` cells of time:
  *
  *   spread    samples, with their phase at the centre, into cells around the middle of the grid
  *   columns   transforms down the grid as a matrix of `down` rows and `across` columns, batch by

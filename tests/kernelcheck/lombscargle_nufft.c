@@ -83,11 +83,10 @@ static void series_fill(struct check *check, const struct layout *layout, struct
     int64_t at = 0;
     for (int i = 0; i < layout->count; i++) {
         int n = i == 0 || layout->shared ? layout->n : 1 + check_pick(check, layout->n);
-        series->curves[i] =
-            (struct lombscargle_curve){.n = n,
-                                       .t = layout->shared ? 0 : at,
-                                       .y = at,
-                                       .w = layout->shared && i % 2 == 0 ? 0 : at};
+        series->curves[i] = (struct lombscargle_curve){.n = n,
+                                                       .t = layout->shared ? 0 : at,
+                                                       .y = at,
+                                                       .w = layout->shared && i % 2 == 0 ? 0 : at};
         curve_make(check, layout, series, i);
         at += n;
     }
@@ -142,8 +141,10 @@ static double standard(const struct lombscargle_args *args, double psd_factor, d
 static void direct_compare(struct check *check, const struct series *series, int i,
                            const double *power, const double *direct) {
     const struct lombscargle_args *args = &series->args;
-    int64_t off = 0, most = series->curves[i].n <= 2 * args->nterms + 1 ? args->nf
-                                                                        : args->nf / 50 + 1;
+    int64_t off = 0,
+            most = series->curves[i].n <= 2 * args->nterms + 1 ? args->nf : args->nf / 50 + 1;
+    if (args->f0 == 0 && isnan(power[0]) != isnan(direct[0]))
+        check_fail(check, "curve %d, f = 0: power %.17g, directly %.17g", i, power[0], direct[0]);
     for (int64_t k = 0; k < args->nf; k++) {
         double psd_factor = series->curves[i].psd_factor;
         double a = standard(args, psd_factor, power[k]), b = standard(args, psd_factor, direct[k]);
@@ -193,8 +194,7 @@ static void layout_run(struct check *check, const struct layout *layout, int fp3
             const double *direct = check_result(check, 0);
             for (int i = 0; i < layout->count; i++) {
                 exact_compare(check, &series, i, power + i * layout->nf);
-                direct_compare(check, &series, i, power + i * layout->nf,
-                               direct + i * layout->nf);
+                direct_compare(check, &series, i, power + i * layout->nf, direct + i * layout->nf);
             }
         }
     }
