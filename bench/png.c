@@ -176,10 +176,11 @@ static void file_bench(const char *path, unsigned rounds) {
     int32_t *planes = malloc(samples * sizeof *planes);
     uint16_t *pixels = malloc(samples * sizeof *pixels);
     if (!planes || !pixels ||
-        image_read(bytes, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why) != KILN_OK)
+        image_read(NULL, bytes, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why) !=
+            KILN_OK)
         fail(why);
-    planes_quantize(planes, SAMPLE_INT32, info.width, info.height, info.channels, info.depth, 0, 1,
-                    pixels);
+    planes_quantize(NULL, planes, SAMPLE_INT32, info.width, info.height, info.channels, info.depth,
+                    0, 1, pixels);
     struct picture picture = {info.width, info.height, info.channels, info.depth, pixels, NULL};
     const char *slash = strrchr(path, '/');
     picture_bench(slash ? slash + 1 : path, &picture, rounds);

@@ -2,10 +2,10 @@
  * dispatch.c: the dispatcher's public calls, its thread and its event loop.
  *
  * A submitted job goes to a worker from the submitter's own thread when a slot is free; only its
- * answer passes through the dispatcher's thread. That thread sleeps in epoll_wait on every worker's
- * job socket, control socket and pidfd and on one eventfd; an answer costs it one wake-up and one
- * receive. Moments (deadlines, back-off, signs of life) are kept as the one nearest, `sweep_ns`,
- * which is the timeout of the wait.
+ * answer passes through the dispatcher's thread: its own, or the caller's event loop (`driven`),
+ * which saves a change of threads. One epoll set holds every worker's job socket, control socket
+ * and pidfd and one eventfd; an answer costs one receive. Moments (deadlines, back-off, signs of
+ * life) are kept as the one nearest, `sweep_ns`, which is the timeout of the wait.
  *
  * The other parts are listed in dispatch_private.h.
  */
@@ -128,25 +128,40 @@ static void reject_all(struct dispatch *dispatch) {
     dispatch_complete(dispatch, &finished);
 }
 
+/* Takes what has happened, waiting at most `timeout` ms for the first of it. */
+static bool turn(struct dispatch *dispatch, int timeout) {
+    struct epoll_event events[EVENTS_MAX];
+    int count = epoll_wait(dispatch->epoll_fd, events, EVENTS_MAX, timeout);
+    for (int i = 0; i < count; i++) {
+        event_take(dispatch, events[i].data.u64);
+    }
+    uint64_t now = clock_ns();
+    if (sweep_due(dispatch, now)) {
+        dispatch_sweep(dispatch, now);
+    }
+    dispatch->awake_ns = clock_ns();
+    return count > 0;
+}
+
 static void *dispatcher(void *argument) {
     struct dispatch *dispatch = argument;
-    struct epoll_event events[EVENTS_MAX];
     int timeout;
-    dispatch->awake_ns = clock_ns();
     while ((timeout = time_left(dispatch)) >= 0) {
-        int count = epoll_wait(dispatch->epoll_fd, events, EVENTS_MAX, timeout);
-        for (int i = 0; i < count; i++) {
-            event_take(dispatch, events[i].data.u64);
-        }
-        uint64_t now = clock_ns();
-        if (sweep_due(dispatch, now)) {
-            dispatch_sweep(dispatch, now);
-        }
-        dispatch->awake_ns = clock_ns();
+        turn(dispatch, timeout);
     }
-    reject_all(dispatch);
-    supervisors_stop(dispatch);
     return NULL;
+}
+
+int dispatch_fd(const struct dispatch *dispatch) {
+    return dispatch->epoll_fd;
+}
+
+int dispatch_timeout(struct dispatch *dispatch) {
+    return time_left(dispatch);
+}
+
+bool dispatch_turn(struct dispatch *dispatch) {
+    return turn(dispatch, 0);
 }
 
 /* ---- creating and destroying ---- */
@@ -215,6 +230,7 @@ enum kiln_status dispatch_create(const struct dispatch_options *options, struct 
     dispatch->queue_max = options->queue > 0 ? (size_t)options->queue : 0;
     /* Bounded, so that adding it to a clock never wraps. */
     double deadline_s = options->deadline_s > 0 ? options->deadline_s : 0;
+    dispatch->device_bytes = options->device_bytes;
     dispatch->deadline_ns = (uint64_t)((deadline_s < 1e8 ? deadline_s : 1e8) * 1e9);
     dispatch->program = strdup(options->program);
     /* Jobs of dead workers come back to the queue on top of its own bound. */
@@ -228,7 +244,9 @@ enum kiln_status dispatch_create(const struct dispatch_options *options, struct 
     if (status == KILN_OK) {
         status = devices_create(dispatch, options->devices);
     }
-    if (status == KILN_OK && !thread_start(dispatch)) {
+    dispatch->awake_ns = clock_ns();
+    dispatch->driven = options->driven;
+    if (status == KILN_OK && !dispatch->driven && !thread_start(dispatch)) {
         status = KILN_NO_MEMORY;
     }
     if (status == KILN_OK) {
@@ -269,8 +287,12 @@ void dispatch_destroy(struct dispatch *dispatch) {
     pthread_mutex_lock(&dispatch->lock);
     dispatch->draining = dispatch->stopping = true;
     pthread_mutex_unlock(&dispatch->lock);
-    dispatch_wake(dispatch);
-    pthread_join(dispatch->thread, NULL);
+    if (!dispatch->driven) {
+        dispatch_wake(dispatch);
+        pthread_join(dispatch->thread, NULL);
+    }
+    reject_all(dispatch);
+    supervisors_stop(dispatch);
     assert(dispatch->outstanding == 0);
     release(dispatch);
 }
@@ -279,7 +301,8 @@ void dispatch_destroy(struct dispatch *dispatch) {
 
 static void job_reset(struct dispatch *dispatch, struct job *job) {
     job->submitted_ns = clock_ns();
-    job->deadline_ns = job->submitted_ns + dispatch->deadline_ns;
+    job->deadline_ns =
+        (job->since_ns > 0 ? job->since_ns : job->submitted_ns) + dispatch->deadline_ns;
     job->started_ns = 0;
     job->status = KILN_OK;
     job->state = JOB_FREE;
@@ -288,7 +311,9 @@ static void job_reset(struct dispatch *dispatch, struct job *job) {
     job->result_size = 0;
     job->timing = (struct timing){0};
     job->next = job->previous = NULL;
-    job->attempt = 0;
+    job->attempt = job->shortages = 0;
+    job->retry_ns = 0;
+    job->joules = 0;
     job->worker = -1;
     job->revoked = false;
 }
@@ -307,11 +332,10 @@ static enum kiln_status admit_locked(struct dispatch *dispatch, struct job *job)
     if (!queue_has_device_locked(dispatch, job->device, job->detail, sizeof job->detail)) {
         return KILN_NO_DEVICE;
     }
-    if (job->body.size > 0) {
-        /* A job that holds an input block must not wait for memory that others like it hold. */
-        return arena_take(dispatch->arena, job->plan.result_bytes, &job->result);
+    if (!memory_possible_locked(dispatch, job)) {
+        return KILN_JOB_TOO_LARGE;
     }
-    return KILN_OK;
+    return memory_reserve_locked(dispatch, job);
 }
 
 enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job) {

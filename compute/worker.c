@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #define ALIVE_MS   1000
+#define LOOK_CORES 4   /* on fewer, others need the time more */
 #define GOODBYE_MS 300 /* for idle slots to end by themselves; the front waits longer than that */
 
 /* The level of the front travels in the environment. */
@@ -107,7 +108,8 @@ static bool notice_describe(const struct worker *worker, enum notice_kind kind, 
 /* Opens the device and makes the arena known to it; `why` on failure. */
 static enum kiln_status device_open(struct worker *worker) {
     const struct worker_options *options = worker->options;
-    const struct device_options wanted = {.threads = options->threads};
+    const struct device_options wanted = {.threads = options->threads,
+                                          .max_bytes = options->device_bytes};
     int index = 0;
     char *why = worker->why;
     worker->arena = arena_attach(options->arena_fd, options->arena_size);
@@ -214,6 +216,7 @@ int worker_run(const struct worker_options *options) {
     pthread_cond_init(&worker.changed, NULL);
     enum kiln_status status = device_open(&worker);
     if (status == KILN_OK) {
+        worker.looks = strncmp(options->device, "cpu", 3) != 0 && pool_processors() >= LOOK_CORES;
         worker.pool = pool_start();
         status = slots_start(&worker, threads, &started);
     }

@@ -11,6 +11,7 @@
 #include "compute/worker.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #define WORKER_SLOTS_MAX 64
 
@@ -24,6 +25,8 @@ struct worker {
     uint8_t *arena;
     struct pool *pool; /* threads that help the slots with the host's share; NULL: none */
     int slots;
+    bool looks;          /* a slot without a command looks for the next one before it sleeps */
+    atomic_bool looking; /* one does */
 
     pthread_mutex_t lock;
     pthread_cond_t changed;

@@ -19,6 +19,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* How long a slot looks for the next command before it sleeps. */
+#define LOOK_NS UINT64_C(200000)
+
 /* Slots use the same arena block one after the other, ordered by the front: an answer, then the
    next command. ThreadSanitizer sees one process only and has to be told. */
 #ifdef __SANITIZE_THREAD__
@@ -197,11 +200,31 @@ static void report_warm(struct worker *worker, enum kiln_status status, const ch
     pthread_mutex_unlock(&worker->lock);
 }
 
+/* Waits for a packet. After a job one slot at a time looks for the next command for a moment:
+   waking a thread that sleeps takes longer than a small job. Other slots sleep in recv() meanwhile;
+   one that is woken for a packet that is gone sleeps on. */
+static ssize_t command_wait(struct worker *worker, struct command *command, bool warm) {
+    int fd = worker->options->job_fd;
+    ssize_t size = -1;
+    if (warm && worker->looks && !atomic_exchange(&worker->looking, true)) {
+        uint64_t until = clock_ns() + LOOK_NS;
+        do {
+            size = recv(fd, command, sizeof *command, MSG_DONTWAIT);
+        } while (size < 0 && errno == EAGAIN && clock_ns() < until);
+        bool nothing = size < 0 && errno == EAGAIN;
+        atomic_store(&worker->looking, false);
+        if (!nothing) {
+            return size;
+        }
+    }
+    return recv(fd, command, sizeof *command, 0);
+}
+
 static void serve(struct worker *worker, struct stream *stream) {
     struct command command;
     struct answer answer;
-    for (;;) {
-        ssize_t size = recv(worker->options->job_fd, &command, sizeof command, 0);
+    for (bool warm = false;; warm = true) {
+        ssize_t size = command_wait(worker, &command, warm);
         if (size < 0 && errno == EINTR) {
             continue;
         }

@@ -6,7 +6,8 @@
 #   --build DIR    the build to take it from (default build)
 #   --dir DIR      write a folder instead of dist/kiln-<version>-<machine>.tar.gz
 #   --output FILE  write the archive there
-#   --tests        add the kernel and API tests, and tests/run.sh that runs them
+#   --tests        add the kernel and API tests with tests/run.sh that runs them, and the load
+#                  generator with bench/load.sh
 #
 # bin/kilnd, lib/*.so (what kilnd links beyond the C library), lib/kiln/kiln_cuda.so, licenses.
 # Programs find lib/ by the path stored in them ($ORIGIN/../lib); one that was linked without it gets
@@ -148,6 +149,10 @@ if [ "$tests" = yes ]; then
         [ -x "$program" ] || die "there are no API tests in $build: build the tests first"
         program_add "$program" tests
     done
+    program_add "$build/kiln-bench" bin
+    mkdir -p "$bundle/bench"
+    cp -R "$root"/bench/{load.sh,load.py,services.py,peer_service.py,mandelbrot.py,clock.py,table.py,scenarios} \
+        "$bundle/bench/"
     cat >"$bundle/tests/run.sh" <<'RUN'
 #!/bin/sh
 # Runs the bundle's tests: tests/run.sh [cpu|cuda:0 …]. Exit code 0 when all passed or skipped (77).

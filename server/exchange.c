@@ -4,9 +4,11 @@
 #include "server/exchange.h"
 
 #include "server/jobs.h"
+#include "server/loop.h"
 #include "server/metrics.h"
 #include "server/problem.h"
 #include "server/reply.h"
+#include "server/reuse.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -27,6 +29,7 @@ struct exchange *exchange_create(struct service *service, struct client *client,
     memset(exchange, 0, offsetof(struct exchange, complaints));
     exchange->complaints.count = 0;
     memset(exchange->etag, 0, sizeof *exchange - offsetof(struct exchange, etag));
+    exchange->loop = loop_current();
     exchange->service = service;
     exchange->client = client;
     exchange->connection = connection;
@@ -42,6 +45,7 @@ void exchange_destroy(struct exchange *exchange) {
     if (exchange == NULL) {
         return;
     }
+    reuse_end(exchange);
     arena_give(exchange->service->arena, &exchange->body);
     arena_give(exchange->service->arena, &exchange->job.body);
     arena_give(exchange->service->arena, &exchange->job.result);
@@ -228,7 +232,9 @@ void exchange_suspend(struct exchange *exchange) {
 }
 
 void exchange_resume(struct exchange *exchange) {
+    struct loop *loop = exchange->loop; /* the exchange may be gone after the next line */
     MHD_resume_connection(exchange->connection);
+    loop_poke(loop);
 }
 
 const char *exchange_header(const struct exchange *exchange, const char *name) {

@@ -9,9 +9,11 @@
 
 #include "compute/log.h"
 #include "server/exchange.h"
+#include "server/loop.h"
 #include "server/metrics.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdarg.h>
@@ -22,8 +24,9 @@
 #include <unistd.h>
 
 struct listener {
-    struct MHD_Daemon *daemon;
     int port;
+    size_t count;
+    struct loop *loops[];
 };
 
 /* "host:port", "[address]:port", ":port"; host "" for all addresses. */
@@ -171,22 +174,44 @@ static size_t unescape_nothing(void *context, struct MHD_Connection *connection,
     return strlen(text);
 }
 
+/* A daemon without a thread, with its share of the connections. It owns a duplicate of `fd`. */
 static struct MHD_Daemon *daemon_start(struct service *service, int fd) {
     const struct options *options = service->options;
-    unsigned int flags =
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
-    return MHD_start_daemon(
-        flags, 0, NULL, NULL, request_handle, service,
-        /* first, so that it holds for the other options' messages */
-        MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_THREAD_POOL_SIZE, (unsigned int)options->http_threads,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned int)options->connections,
-        MHD_OPTION_PER_IP_CONNECTION_LIMIT, (unsigned int)options->connections_per_address,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)options->idle_timeout,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-        MHD_OPTION_NOTIFY_CONNECTION, connection_notify, service, MHD_OPTION_NOTIFY_COMPLETED,
-        request_end, service, MHD_OPTION_URI_LOG_CALLBACK, request_line, service,
-        MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL, MHD_OPTION_END);
+    unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
+    unsigned int share =
+        (unsigned int)((options->connections + options->http_threads - 1) / options->http_threads);
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    struct MHD_Daemon *daemon =
+        own < 0 ? NULL
+                : MHD_start_daemon(
+                      flags, 0, NULL, NULL, request_handle, service,
+                      /* first, so that it holds for the other options' messages */
+                      MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL, MHD_OPTION_LISTEN_SOCKET, own,
+                      MHD_OPTION_CONNECTION_LIMIT, share, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+                      (unsigned int)options->connections_per_address, MHD_OPTION_CONNECTION_TIMEOUT,
+                      (unsigned int)options->idle_timeout, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                      (size_t)32768, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
+                      connection_notify, service, MHD_OPTION_NOTIFY_COMPLETED, request_end, service,
+                      MHD_OPTION_URI_LOG_CALLBACK, request_line, service,
+                      MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL, MHD_OPTION_END);
+    if (daemon == NULL && own >= 0) {
+        close(own);
+    }
+    return daemon;
+}
+
+/* False if a loop could not be started; those that were are in the listener. */
+static bool loops_start(struct listener *listener, struct service *service, int fd) {
+    while (listener->count < service->options->http_threads) {
+        struct MHD_Daemon *daemon = daemon_start(service, fd);
+        struct loop *loop =
+            daemon != NULL ? loop_create(service, daemon, listener->count == 0) : NULL;
+        if (loop == NULL) {
+            return false;
+        }
+        listener->loops[listener->count++] = loop;
+    }
+    return true;
 }
 
 bool listener_create(struct service *service, struct listener **out, char *why, size_t why_size) {
@@ -194,19 +219,19 @@ bool listener_create(struct service *service, struct listener **out, char *why, 
     if (fd < 0) {
         return false;
     }
-    struct listener *listener = calloc(1, sizeof *listener);
-    if (listener != NULL) {
+    struct listener *listener =
+        calloc(1, sizeof *listener + service->options->http_threads * sizeof(struct loop *));
+    bool good = listener != NULL;
+    if (good) {
         listener->port = socket_port(fd);
-        listener->daemon = daemon_start(service, fd);
+        good = loops_start(listener, service, fd);
     }
-    if (listener == NULL || listener->daemon == NULL) {
+    close(fd);
+    if (!good) {
         snprintf(why, why_size, "the HTTP library could not start (see the debug log)");
-        free(listener);
-        close(fd);
-        return false;
     }
     *out = listener;
-    return true;
+    return good;
 }
 
 int listener_port(const struct listener *listener) {
@@ -214,16 +239,14 @@ int listener_port(const struct listener *listener) {
 }
 
 void listener_quiesce(struct listener *listener) {
-    int fd = MHD_quiesce_daemon(listener->daemon);
-    if (fd >= 0) {
-        close(fd);
+    for (size_t i = 0; i < listener->count; i++) {
+        loop_quiesce(listener->loops[i]);
     }
 }
 
 void listener_destroy(struct listener *listener) {
-    if (listener == NULL) {
-        return;
+    for (size_t i = 0; listener != NULL && i < listener->count; i++) {
+        loop_destroy(listener->loops[i]);
     }
-    MHD_stop_daemon(listener->daemon);
     free(listener);
 }

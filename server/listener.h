@@ -1,8 +1,8 @@
 /*
  * listener.h: the HTTP library's daemon: sockets, event loops, limits, call-backs.
  *
- * Threads: created, quiesced and destroyed by the main thread; requests run on the library's event
- * loops (`--http-threads`).
+ * Threads: created, quiesced and destroyed by the main thread; requests run on the
+ * event loops (loop.h, `--http-threads`).
  */
 #ifndef KILN_SERVER_LISTENER_H
 #define KILN_SERVER_LISTENER_H
@@ -11,7 +11,8 @@
 
 struct listener;
 
-/** Binds, listens and serves. The service must have its clients. False with `why`. */
+/** Binds, listens and serves. The service must have its clients. False with `why`; what was
+    made by then is in `listener`. */
 bool listener_create(struct service *service, struct listener **listener, char *why,
                      size_t why_size);
 /** Port that was bound. */

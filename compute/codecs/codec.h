@@ -32,7 +32,15 @@ struct sink {
     double offset, scale;
     void *planes;                /* channels × height × width */
     const struct source *source; /* where to say what is wrong */
+    struct pool *pool;           /* for sink_rows; NULL: none */
 };
+
+/** Stores one row with sink_samples or sink_pixels. */
+typedef enum kiln_status sink_row(const struct sink *sink, uint32_t row, const void *context);
+
+/** Stores every row, many at a time where there is a pool. The first row that is bad is the one
+    that is told of. */
+enum kiln_status sink_rows(const struct sink *sink, sink_row *store, const void *context);
 
 /** Stores `count` samples of one channel's row from column x on; they lie `stride` bytes apart from
     `first` on. KILN_MALFORMED where a value is not finite or does not fit the planes' type. */

@@ -6,9 +6,11 @@
 #include "compute/codecs/image.h"
 
 #include "compute/codecs/codec.h"
+#include "kernels/cpu/pool.h"
 
 #include <math.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -75,9 +77,9 @@ enum kiln_status image_probe(const void *bytes, size_t size, enum format format,
     return KILN_OK;
 }
 
-enum kiln_status image_read(const void *bytes, size_t size, const struct image_info *info,
-                            enum sample sample, double offset, double scale, void *planes,
-                            char *why, size_t why_size) {
+enum kiln_status image_read(struct pool *pool, const void *bytes, size_t size,
+                            const struct image_info *info, enum sample sample, double offset,
+                            double scale, void *planes, char *why, size_t why_size) {
     struct source source = {bytes, size, why, why_size};
     struct sink sink = {.width = info->width,
                         .height = info->height,
@@ -86,7 +88,8 @@ enum kiln_status image_read(const void *bytes, size_t size, const struct image_i
                         .offset = offset,
                         .scale = scale,
                         .planes = planes,
-                        .source = &source};
+                        .source = &source,
+                        .pool = pool};
     if ((unsigned)info->format >= FORMAT_COUNT || !codecs[info->format].decode) {
         snprintf(why, why_size, "the bytes are neither PNG, PGM, PPM, PAM nor NPY");
         return KILN_MEDIA_TYPE;
@@ -157,4 +160,46 @@ enum kiln_status sink_pixels(const struct sink *sink, uint32_t row, uint32_t x, 
         status = sink_samples(sink, row, channel, x, count, read, pixels + channel * item,
                               item * sink->channels);
     return status;
+}
+
+/* Rows on their way. */
+struct rows {
+    const struct sink *sink;
+    sink_row *store;
+    const void *context;
+    uint32_t each;
+    atomic_bool bad;
+};
+
+static enum kiln_status rows_store(const struct sink *sink, sink_row *store, const void *context,
+                                   uint32_t first, uint32_t count) {
+    enum kiln_status status = KILN_OK;
+    for (uint32_t i = 0; i < count && status == KILN_OK; i++)
+        status = store(sink, first + i, context);
+    return status;
+}
+
+static void rows_run(void *context, size_t chunk, int slot) {
+    struct rows *rows = context;
+    char why[192]; /* said again in order, by the caller */
+    const struct source source = {rows->sink->source->bytes, rows->sink->source->size, why,
+                                  sizeof why};
+    struct sink sink = *rows->sink;
+    (void)slot;
+    sink.source = &source;
+    uint32_t first = (uint32_t)chunk * rows->each, left = sink.height - first;
+    if (rows_store(&sink, rows->store, rows->context, first,
+                   left < rows->each ? left : rows->each) != KILN_OK)
+        atomic_store(&rows->bad, true);
+}
+
+enum kiln_status sink_rows(const struct sink *sink, sink_row *store, const void *context) {
+    enum { CHUNK = 1 << 16 }; /* samples */
+    size_t row = (size_t)sink->width * sink->channels;
+    uint32_t each = row >= CHUNK ? 1 : (uint32_t)(CHUNK / row);
+    if (!sink->pool || sink->height <= each)
+        return rows_store(sink, store, context, 0, sink->height);
+    struct rows rows = {.sink = sink, .store = store, .context = context, .each = each};
+    pool_run(sink->pool, rows_run, &rows, (sink->height - 1) / each + 1);
+    return atomic_load(&rows.bad) ? rows_store(sink, store, context, 0, sink->height) : KILN_OK;
 }

@@ -42,10 +42,11 @@ enum kiln_status image_probe(const void *bytes, size_t size, enum format format,
 /** Decodes into channels × height × width elements of `sample`, each scale*(pixel - offset)
    computed in double and rounded once (INT32: to nearest; out of range is KILN_MALFORMED). `info`
    is what probe gave; a file whose header has changed since, or non-finite samples, is
-   KILN_MALFORMED. Scratch memory is allocated inside and freed before return (KILN_NO_MEMORY). */
-enum kiln_status image_read(const void *bytes, size_t size, const struct image_info *info,
-                            enum sample sample, double offset, double scale, void *planes,
-                            char *why, size_t why_size);
+   KILN_MALFORMED. Scratch memory is allocated inside and freed before return (KILN_NO_MEMORY). Rows
+   of binary PGM and NPY are shared out over `pool` (NULL: none). */
+enum kiln_status image_read(struct pool *pool, const void *bytes, size_t size,
+                            const struct image_info *info, enum sample sample, double offset,
+                            double scale, void *planes, char *why, size_t why_size);
 
 /** A key and its value for PNG text chunks. */
 struct image_text {
@@ -80,11 +81,13 @@ enum kiln_status pgm_write(const struct picture *picture, uint8_t *out, uint64_t
                            uint64_t *size);
 
 /** Planes (channels × height × width of `sample`) to interleaved 8- or 16-bit pixels:
-    clamp(round_half_even(value / scale + offset)); NaN becomes 0. */
-void planes_quantize(const void *planes, enum sample sample, uint32_t width, uint32_t height,
-                     uint32_t channels, uint32_t depth, double offset, double scale, void *pixels);
+    clamp(round_half_even(value / scale + offset)); NaN becomes 0. Shared out over `pool` (NULL:
+    none), as is the next. */
+void planes_quantize(struct pool *pool, const void *planes, enum sample sample, uint32_t width,
+                     uint32_t height, uint32_t channels, uint32_t depth, double offset,
+                     double scale, void *pixels);
 /** Planes to interleaved elements of the same type (for NPY h×w×c). channels 1 is a copy. */
-void planes_interleave(const void *planes, size_t element, uint32_t width, uint32_t height,
-                       uint32_t channels, void *out);
+void planes_interleave(struct pool *pool, const void *planes, size_t element, uint32_t width,
+                       uint32_t height, uint32_t channels, void *out);
 
 #endif

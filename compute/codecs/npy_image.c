@@ -30,6 +30,21 @@ enum kiln_status npy_probe(const struct source *source, struct image_info *info)
     return header_read(source, &npy, info);
 }
 
+static enum kiln_status row_store(const struct sink *sink, uint32_t row, const void *context) {
+    const struct npy *npy = context;
+    samples_reader *read = samples_reader_find(npy->kind, npy->item, npy->swapped);
+    size_t height = sink->height, width = sink->width, channels = sink->channels;
+    enum kiln_status status = KILN_OK;
+    for (uint32_t c = 0; c < channels && status == KILN_OK; c++) {
+        size_t first = npy->fortran ? row + c * height * width : row * width * channels + c;
+        size_t step = npy->fortran ? height : channels;
+        status =
+            sink_samples(sink, row, c, 0, sink->width, read,
+                         sink->source->bytes + npy->data + first * npy->item, step * npy->item);
+    }
+    return status;
+}
+
 enum kiln_status npy_decode(const struct source *source, const struct image_info *info,
                             const struct sink *sink) {
     struct npy npy;
@@ -39,17 +54,5 @@ enum kiln_status npy_decode(const struct source *source, const struct image_info
         return status;
     if (!image_info_equal(&now, info))
         return source_broken(source, "NPY: the header has changed");
-    samples_reader *read = samples_reader_find(npy.kind, npy.item, npy.swapped);
-    size_t height = sink->height, width = sink->width, channels = sink->channels;
-    for (uint32_t y = 0; y < height; y++) {
-        for (uint32_t c = 0; c < channels && status == KILN_OK; c++) {
-            size_t first = npy.fortran ? y + c * height * width : y * width * channels + c;
-            size_t step = npy.fortran ? height : channels;
-            status = sink_samples(sink, y, c, 0, sink->width, read,
-                                  source->bytes + npy.data + first * npy.item, step * npy.item);
-        }
-        if (status != KILN_OK)
-            return status;
-    }
-    return KILN_OK;
+    return sink_rows(sink, row_store, &npy);
 }

@@ -164,20 +164,15 @@ static bool samples_check(const struct header *header, const uint8_t *pixels, si
     return good;
 }
 
-static enum kiln_status binary_read(const struct source *source, const struct header *header,
-                                    const struct sink *sink) {
+static enum kiln_status row_store(const struct sink *sink, uint32_t row, const void *context) {
+    const struct header *header = context;
     bool swapped = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
     size_t item = item_size(header), count = (size_t)header->width * header->channels;
     samples_reader *read = samples_reader_find('u', (uint32_t)item, swapped);
-    for (uint32_t row = 0; row < header->height; row++) {
-        const uint8_t *pixels = source->bytes + header->data + row * count * item;
-        if (!samples_check(header, pixels, count))
-            return source_broken(source, "PGM: row %u has a sample above maxval", row);
-        enum kiln_status status = sink_pixels(sink, row, 0, header->width, read, pixels, item);
-        if (status != KILN_OK)
-            return status;
-    }
-    return KILN_OK;
+    const uint8_t *pixels = sink->source->bytes + header->data + row * count * item;
+    if (!samples_check(header, pixels, count))
+        return source_broken(sink->source, "PGM: row %u has a sample above maxval", row);
+    return sink_pixels(sink, row, 0, header->width, read, pixels, item);
 }
 
 /* Text samples are gathered in stretches of a row, since the sink is slow on single pixels. */
@@ -219,7 +214,7 @@ enum kiln_status pgm_decode(const struct source *source, const struct image_info
     info_fill(&header, &now);
     if (!image_info_equal(&now, info))
         return source_broken(source, "PGM: the header has changed");
-    return header.text ? text_read(source, &header, sink) : binary_read(source, &header, sink);
+    return header.text ? text_read(source, &header, sink) : sink_rows(sink, row_store, &header);
 }
 
 uint64_t pgm_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth) {

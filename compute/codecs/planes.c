@@ -8,6 +8,8 @@
  */
 #include "compute/codecs/image.h"
 
+#include "kernels/cpu/pool.h"
+
 #include <assert.h>
 #include <string.h>
 
@@ -31,8 +33,47 @@ QUANTIZE(quantize_float_16, float, uint16_t, 65535.0)
 QUANTIZE(quantize_double_8, double, uint8_t, 255.0)
 QUANTIZE(quantize_double_16, double, uint16_t, 65535.0)
 
-void planes_quantize(const void *planes, enum sample sample, uint32_t width, uint32_t height,
-                     uint32_t channels, uint32_t depth, double offset, double scale, void *pixels) {
+/* Elements of all planes on their way, in chunks that lie in one plane each. */
+#define CHUNK ((size_t)1 << 17)
+
+struct conversion {
+    const char *in;
+    char *out;
+    size_t count, chunks; /* of one plane */
+    size_t from, to;      /* bytes of an element in a plane, and in the pixels */
+    uint32_t channels;
+    double offset, scale;
+    void (*quantize)(const void *plane, size_t count, size_t stride, double offset, double scale,
+                     void *pixels);
+    void (*interleave)(const void *plane, size_t count, size_t stride, void *elements);
+};
+
+static void chunk_run(void *context, size_t chunk, int slot) {
+    const struct conversion *way = context;
+    size_t channel = chunk / way->chunks, first = chunk % way->chunks * CHUNK;
+    size_t left = way->count - first, count = left < CHUNK ? left : CHUNK;
+    const char *in = way->in + (channel * way->count + first) * way->from;
+    char *out = way->out + (first * way->channels + channel) * way->to;
+    (void)slot;
+    if (way->quantize)
+        way->quantize(in, count, way->channels, way->offset, way->scale, out);
+    else
+        way->interleave(in, count, way->channels, out);
+}
+
+static void chunks_run(struct conversion *way, struct pool *pool) {
+    way->chunks = (way->count + CHUNK - 1) / CHUNK;
+    size_t all = way->chunks * way->channels;
+    if (pool)
+        pool_run(pool, chunk_run, way, all);
+    else
+        for (size_t i = 0; i < all; i++)
+            chunk_run(way, i, 0);
+}
+
+void planes_quantize(struct pool *pool, const void *planes, enum sample sample, uint32_t width,
+                     uint32_t height, uint32_t channels, uint32_t depth, double offset,
+                     double scale, void *pixels) {
     static const struct {
         void (*run[2])(const void *plane, size_t count, size_t stride, double offset, double scale,
                        void *pixels);
@@ -43,11 +84,16 @@ void planes_quantize(const void *planes, enum sample sample, uint32_t width, uin
         [SAMPLE_DOUBLE] = {{quantize_double_8, quantize_double_16}, sizeof(double)},
     };
     assert(depth == 8 || depth == 16);
-    size_t count = (size_t)width * height;
-    for (uint32_t c = 0; c < channels; c++)
-        rows[sample].run[depth == 16]((const char *)planes + c * count * rows[sample].element,
-                                      count, channels, offset, scale,
-                                      (char *)pixels + c * (depth / 8));
+    struct conversion way = {.in = planes,
+                             .out = pixels,
+                             .count = (size_t)width * height,
+                             .from = rows[sample].element,
+                             .to = depth / 8,
+                             .channels = channels,
+                             .offset = offset,
+                             .scale = scale,
+                             .quantize = rows[sample].run[depth == 16]};
+    chunks_run(&way, pool);
 }
 
 #define INTERLEAVE(name, type)                                                                     \
@@ -63,17 +109,17 @@ INTERLEAVE(interleave_2, uint16_t)
 INTERLEAVE(interleave_4, uint32_t)
 INTERLEAVE(interleave_8, uint64_t)
 
-void planes_interleave(const void *planes, size_t element, uint32_t width, uint32_t height,
-                       uint32_t channels, void *out) {
+void planes_interleave(struct pool *pool, const void *planes, size_t element, uint32_t width,
+                       uint32_t height, uint32_t channels, void *out) {
     static void (*const run[9])(const void *plane, size_t count, size_t stride, void *elements) = {
         [1] = interleave_1, [2] = interleave_2, [4] = interleave_4, [8] = interleave_8};
     assert(element <= 8 && run[element]);
-    size_t count = (size_t)width * height;
-    if (channels == 1) {
-        memcpy(out, planes, count * element);
-        return;
-    }
-    for (uint32_t c = 0; c < channels; c++)
-        run[element]((const char *)planes + c * count * element, count, channels,
-                     (char *)out + c * element);
+    struct conversion way = {.in = planes,
+                             .out = out,
+                             .count = (size_t)width * height,
+                             .from = element,
+                             .to = element,
+                             .channels = channels,
+                             .interleave = run[element]};
+    chunks_run(&way, pool);
 }

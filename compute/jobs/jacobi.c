@@ -23,7 +23,7 @@
 struct jacobi_params {
     int64_t iterations;
     double offset, scale, tolerance;
-    int32_t method, precision, initial, bits;
+    int32_t method, precision, initial, bits, compression;
 };
 
 #define AT(member) offsetof(struct jacobi_params, member)
@@ -100,6 +100,7 @@ static const struct field fields[] = {
      .choices = depths,
      .unit = "bits",
      .help = "Depth of PNG and PGM results; values are rounded and clamped."},
+    RESULT_COMPRESSION(AT(compression)),
     {.name = "image",
      .type = FIELD_BLOB,
      .flags = FIELD_OPTIONAL,
@@ -150,8 +151,8 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
                   const struct limits *limits, struct complaints *complaints) {
     struct jacobi_params *params = raw;
     (void)data;
-    (void)format;
     planes_check(input, limits, complaints);
+    result_compression_settle(&params->compression, format);
     method_settle(params, limits, complaints);
     if (params->scale == 0)
         complaints_add(complaints, "scale", "must not be 0");
@@ -165,6 +166,9 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
         return KILN_JOB_TOO_LARGE;
     plan->result_bytes = planes_bound(&planes, format, depth_of(params),
                                       params->precision == PRECISION_FP64 ? 8 : 4);
+    /* the Laplacian, the result, and two more to work in; closed forms work in fp64 */
+    uint64_t work = params->method == METHOD_SWEEPS ? planes.bytes : planes.count * 8;
+    plan->device_bytes = 2 * (uint64_t)planes.bytes + 2 * work;
     plan->cost = (double)planes.count *
                  (params->method == METHOD_SWEEPS ? (double)params->iterations : CLOSED_COST);
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
@@ -313,7 +317,7 @@ static enum kiln_status summarize(struct task *task, const struct planes *b, con
 
 static enum kiln_status run(struct task *task) {
     const struct jacobi_params *params = task->params;
-    const struct quantization rule = {depth_of(params), 0, 1};
+    const struct quantization rule = {depth_of(params), 0, 1, params->compression};
     struct planes b, x;
     enum kiln_status status =
         planes_decode(task, sample_of(params), params->offset, params->scale, &b);

@@ -20,6 +20,7 @@
 
 struct laplacian_params {
     double offset, scale;
+    int32_t compression;
 };
 
 #define AT(member) offsetof(struct laplacian_params, member)
@@ -38,6 +39,7 @@ static const struct field fields[] = {
      .preset = "1",
      .unit = "",
      .help = "The Laplacian is divided by this; not 0."},
+    RESULT_COMPRESSION(AT(compression)),
     {.name = "image",
      .type = FIELD_BLOB,
      .flags = FIELD_OPTIONAL,
@@ -62,6 +64,7 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     struct laplacian_params *params = raw;
     (void)data;
     planes_check(input, limits, complaints);
+    result_compression_settle(&params->compression, format);
     if (params->scale == 0)
         complaints_add(complaints, "scale", "must not be 0");
     if (isnan(params->offset))
@@ -76,6 +79,7 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
         return KILN_JOB_TOO_LARGE;
     size_t element = result_sample(params, input) == SAMPLE_INT32 ? 4 : 8;
     plan->result_bytes = planes_bound(&planes, format, 16, element);
+    plan->device_bytes = planes.bytes + planes.count * 8; /* integers widen at most to that */
     plan->cost = (double)planes.count;
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }
@@ -150,7 +154,7 @@ static enum kiln_status rescale(struct task *task, const struct laplacian_params
 static enum kiln_status run(struct task *task) {
     const struct laplacian_params *params = task->params;
     enum sample sample = floating(task->input) ? SAMPLE_DOUBLE : SAMPLE_INT32;
-    const struct quantization rule = {16, params->offset, params->scale};
+    const struct quantization rule = {16, params->offset, params->scale, params->compression};
     bool array = task->format == FORMAT_NPY;
     bool widen = array && result_sample(params, task->input) != sample;
     struct planes x, b;

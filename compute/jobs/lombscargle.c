@@ -9,6 +9,7 @@
  */
 #include "compute/jobs/lombscargle.h"
 
+#include "compute/jobs/result.h"
 #include "compute/plot.h"
 
 #include <math.h>
@@ -151,7 +152,8 @@ const struct field lombscargle_fields[] = {
      .preset = "auto",
      .choices = methods,
      .unit = "",
-     .help = "How the sums are computed; auto takes direct. nufft is not available yet."},
+     .help = "How the sums are computed: every sample at every frequency, or by a non-uniform "
+             "Fourier transform (a grid only, within 1e-9); auto takes the faster."},
     {.name = "precision",
      .type = FIELD_ENUM,
      .offset = AT(precision),
@@ -223,6 +225,7 @@ const struct field lombscargle_fields[] = {
      .preset = "600",
      .unit = "pixels",
      .help = "Height of a PNG plot."},
+    RESULT_COMPRESSION(AT(compression)),
     {.name = NULL},
 };
 
@@ -275,7 +278,7 @@ const struct job_type lombscargle_job = {
     .params_size = sizeof(struct lombscargle_params),
     .formats = formats,
     .accepts = accepts,
-    .version = 2,
+    .version = 3,
     .check = lombscargle_check,
     .plan = lombscargle_plan,
     .run = lombscargle_run,

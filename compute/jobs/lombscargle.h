@@ -35,7 +35,7 @@ struct lombscargle_params {
     int64_t bootstrap_samples, seed; /* FIELD_ABSENT where no bootstrap is asked for */
     int64_t plot_width, plot_height; /* pixels */
     int32_t normalization;           /* enum lombscargle_normalization */
-    int32_t method, precision, false_alarm, fields, layout;
+    int32_t method, precision, false_alarm, fields, layout, compression;
     bool fit_mean, center_data;
 };
 
@@ -73,6 +73,7 @@ struct periodogram {
     double y_mean, yy;       /* of y as it lies here */
     double psd_factor;       /* standard power to astropy's psd */
     const char *note;        /* why there is no power, or NULL */
+    int32_t method;          /* that the kernel used, told of the first curve; -1: it did not run */
     const double *maxima;    /* bootstrap: highest power of each resampled curve, ascending */
     uint64_t maxima_count;
 

@@ -13,9 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NUMBER_MAX 25u  /* "-2.2250738585072014e-308" and a separator */
-#define PEAK_MAX   256u /* one element of "peaks" */
-#define CURVE_MAX  512u /* one of "series" without its arrays */
+#define PEAK_MAX  256u /* one element of "peaks" */
+#define CURVE_MAX 512u /* one of "series" without its arrays */
 
 uint64_t lombscargle_result_bound(const struct lombscargle_params *params, uint64_t nf,
                                   enum format format) {
@@ -32,7 +31,7 @@ uint64_t lombscargle_result_bound(const struct lombscargle_params *params, uint6
     if (format == FORMAT_JSON && params->fields == FIELDS_PEAKS)
         columns = 0;
     uint64_t rest = RESULT_JSON_MAX + series * (CURVE_MAX + (uint64_t)params->peaks * PEAK_MAX);
-    if (__builtin_mul_overflow(nf, columns * NUMBER_MAX, &bytes) ||
+    if (__builtin_mul_overflow(nf, columns * RESULT_NUMBER_MAX, &bytes) ||
         __builtin_add_overflow(bytes, rest, &bytes))
         return 0;
     return bytes;
@@ -54,13 +53,10 @@ static void grid_write(struct text *text, const struct periodogram *p) {
     text_format(text, ",\"nf\":%" PRIu64 "}", p->nf);
 }
 
-static void array_write(struct text *text, const char *name, const double *values, uint64_t count) {
+static void array_write(struct task *task, struct text *text, const char *name,
+                        const double *values, uint64_t count) {
     text_format(text, ",\"%s\":[", name);
-    for (uint64_t i = 0; i < count; i++) {
-        if (i)
-            text_bytes(text, ",", 1);
-        text_double(text, values[i]);
-    }
+    result_numbers(task, text, values, count);
     text_bytes(text, "]", 1);
 }
 
@@ -85,9 +81,9 @@ static double best_frequency(const struct periodogram *p) {
 }
 
 /* What there is to say of one curve, after its `samples`. */
-static void curve_write(struct text *text, const struct periodogram *p) {
+static void curve_write(struct task *task, struct text *text, const struct periodogram *p) {
     if (p->params->fields == FIELDS_ALL)
-        array_write(text, "power", p->power, p->nf);
+        array_write(task, text, "power", p->power, p->nf);
     peaks_write(text, p);
     number_member(text, "best_period", 1 / best_frequency(p));
     number_member(text, "best_frequency", best_frequency(p));
@@ -102,10 +98,19 @@ static void head_write(struct text *text, const char *before, const struct perio
     number_member(text, "baseline", p->baseline);
 }
 
-static void frequencies_write(struct text *text, const struct periodogram *p) {
+/* The method that the sums were computed by, which `auto` left open. */
+static void method_write(struct text *text, const struct periodogram *p) {
+    const char *name = p->method == LOMBSCARGLE_METHOD_NUFFT    ? "\"nufft\""
+                       : p->method == LOMBSCARGLE_METHOD_DIRECT ? "\"direct\""
+                                                                : "null";
+    text_format(text, ",\"method\":%s", name);
+}
+
+static void frequencies_write(struct task *task, struct text *text, const struct periodogram *p) {
+    method_write(text, p);
     grid_write(text, p);
     if (p->params->fields == FIELDS_ALL && p->frequency)
-        array_write(text, "frequency", p->frequency, p->nf);
+        array_write(task, text, "frequency", p->frequency, p->nf);
 }
 
 static enum kiln_status json_write(struct task *task, const struct periodogram *p, uint64_t count) {
@@ -113,15 +118,15 @@ static enum kiln_status json_write(struct task *task, const struct periodogram *
     result_json_open(task, lombscargle_fields, &text);
     if (p->params->y.rows == 0) {
         head_write(&text, ",", p);
-        frequencies_write(&text, p);
-        curve_write(&text, p);
+        frequencies_write(task, &text, p);
+        curve_write(task, &text, p);
         return result_json_close(task, &text);
     }
-    frequencies_write(&text, p);
+    frequencies_write(task, &text, p);
     text_string(&text, ",\"series\":[");
     for (uint64_t i = 0; i < count; i++) {
         head_write(&text, i ? ",{" : "{", &p[i]);
-        curve_write(&text, &p[i]);
+        curve_write(task, &text, &p[i]);
         text_string(&text, "}");
     }
     text_string(&text, "]");
@@ -211,7 +216,7 @@ static enum kiln_status png_draw(struct task *task, const struct periodogram *p,
     plot_draw(&plot, memory, &raster);
     const struct picture picture = {
         .width = width, .height = height, .channels = 3, .depth = 8, .pixels = raster.pixels};
-    return result_picture(task, lombscargle_fields, &picture);
+    return result_picture(task, lombscargle_fields, &picture, params->compression);
 }
 
 enum kiln_status lombscargle_result_write(struct task *task, const struct periodogram *p,

@@ -156,6 +156,7 @@ const struct field mandelbrot_fields[] = {
      .preset = "1",
      .unit = "samples",
      .help = "Samples along each side of a pixel, averaged; pictures only."},
+    RESULT_COMPRESSION(AT(compression)),
     {.name = NULL},
 };
 
@@ -224,6 +225,7 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     axis_check("ymin", params->ymin, "ymax", params->ymax, params->height * fine, complaints);
     if (params->precision == MANDELBROT_AUTO)
         choose_precision(params);
+    result_compression_settle(&params->compression, format);
 }
 
 static enum kiln_status plan(const void *raw, const struct input *input, enum format format,
@@ -238,6 +240,8 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
         plan->result_bytes = RESULT_JSON_MAX;
     else
         plan->result_bytes = pixels * 4 + NPY_WRITE_MAX;
+    uint64_t samples = format == FORMAT_PNG ? pixels * (uint64_t)(fine * fine) : pixels;
+    plan->device_bytes = samples * 4 + (format == FORMAT_PNG ? pixels * 3 : 0);
     plan->cost = (double)pixels * (double)(fine * fine) * (double)params->max_iter;
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }

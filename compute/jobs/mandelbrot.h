@@ -17,7 +17,7 @@ struct mandelbrot_params {
     double azimuth, altitude, vert_exag;
     int64_t supersample;
     double extent; /* no field: largest coordinate of all tiles, 0 for a picture of its own */
-    int32_t precision, field, colormap;
+    int32_t precision, field, colormap, compression;
     bool smooth, shade;
 };
 

@@ -110,7 +110,7 @@ static enum kiln_status run_picture(struct task *task) {
         .pixels = pixels,
         .palette = indexed ? lut : NULL,
     };
-    return result_picture(task, mandelbrot_fields, &picture);
+    return result_picture(task, mandelbrot_fields, &picture, params->compression);
 }
 
 /* One value a pixel, counts or smooth values, into `out`. */

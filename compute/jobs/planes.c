@@ -67,9 +67,9 @@ enum kiln_status planes_decode(struct task *task, enum sample sample, double off
     planes->data = result_scratch(task, planes->bytes, 1);
     if (!planes->data)
         return result_no_memory(task);
-    return result_error(task,
-                        image_read(task->data + input->offset, input->size, &input->image, sample,
-                                   offset, scale, planes->data, task->detail, sizeof task->detail));
+    return result_error(task, image_read(task->pool, task->data + input->offset, input->size,
+                                         &input->image, sample, offset, scale, planes->data,
+                                         task->detail, sizeof task->detail));
 }
 
 uint64_t planes_bound(const struct planes *planes, enum format format, uint32_t depth,
@@ -109,7 +109,7 @@ static enum kiln_status array_encode(struct task *task, const struct planes *pla
     if (!data)
         return KILN_INTERNAL;
     if (data != planes->data)
-        planes_interleave(planes->data, element_sizes[planes->sample], planes->width,
+        planes_interleave(task->pool, planes->data, element_sizes[planes->sample], planes->width,
                           planes->height, planes->channels, data);
     return KILN_OK;
 }
@@ -121,8 +121,8 @@ enum kiln_status planes_encode(struct task *task, const struct field *fields,
     void *pixels = result_scratch(task, planes->count, rule->depth / 8);
     if (!pixels)
         return result_no_memory(task);
-    planes_quantize(planes->data, planes->sample, planes->width, planes->height, planes->channels,
-                    rule->depth, rule->offset, rule->scale, pixels);
+    planes_quantize(task->pool, planes->data, planes->sample, planes->width, planes->height,
+                    planes->channels, rule->depth, rule->offset, rule->scale, pixels);
     const struct picture picture = {
         .width = planes->width,
         .height = planes->height,
@@ -130,7 +130,7 @@ enum kiln_status planes_encode(struct task *task, const struct field *fields,
         .depth = rule->depth,
         .pixels = pixels,
     };
-    return result_picture(task, fields, &picture);
+    return result_picture(task, fields, &picture, rule->compression);
 }
 
 size_t planes_canary(uint8_t *data, size_t capacity, struct input *input, void *params) {

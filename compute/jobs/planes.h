@@ -19,10 +19,12 @@ struct planes {
     void *data;     /* host, or NULL before it is known */
 };
 
-/** How planes become integer pixels: pixel = value / scale + offset, rounded, of `depth` bits. */
+/** How planes become integer pixels: pixel = value / scale + offset, rounded, of `depth` bits; and
+    how hard a PNG of them is compressed. */
 struct quantization {
     uint32_t depth;
     double offset, scale;
+    int32_t compression; /* enum result_compression */
 };
 
 /** Complains where the input is not an image, or one that this daemon does not take. */

@@ -6,12 +6,21 @@
 #include "compute/jobs/result.h"
 
 #include "compute/codecs/npy.h"
+#include "kernels/cpu/pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #define CANONICAL_MAX 2048 /* bytes of canonical parameters that a PNG carries */
+#define SMALL_LEVEL   9    /* libdeflate's: higher ones take far longer for little */
+
+const char *const result_compressions[] = {"fast", "small", NULL};
+
+void result_compression_settle(int32_t *compression, enum format format) {
+    if (format != FORMAT_PNG)
+        *compression = COMPRESSION_FAST;
+}
 
 enum kiln_status result_error(struct task *task, enum kiln_status status) {
     if (status == KILN_OK || task->detail[0])
@@ -93,7 +102,7 @@ full:
 }
 
 enum kiln_status result_picture(struct task *task, const struct field *fields,
-                                const struct picture *picture) {
+                                const struct picture *picture, int32_t compression) {
     if (task->format == FORMAT_PGM)
         return result_error(task, pgm_write(picture, task->result, task->capacity, &task->size));
     char canonical[CANONICAL_MAX];
@@ -105,6 +114,63 @@ enum kiln_status result_picture(struct task *task, const struct field *fields,
         {"kiln:parameters", canonical},
         {NULL, NULL},
     };
+    if (compression == COMPRESSION_SMALL)
+        return result_error(task, png_write_small(picture, texts, SMALL_LEVEL, task->result,
+                                                  task->capacity, &task->size));
     return result_error(
         task, png_write(picture, texts, task->pool, task->result, task->capacity, &task->size));
+}
+
+/* Numbers in chunks: each is printed where it could begin if all before it were as long as they can
+   be, and then moved up to the end of the one before. */
+enum { NUMBERS_CHUNK = 8192 };
+
+struct numbers {
+    const double *values;
+    uint64_t count;
+    char *base;
+    size_t *sizes; /* of each chunk's text */
+};
+
+static void numbers_put(struct text *text, const double *values, uint64_t count) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (i)
+            text_bytes(text, ",", 1);
+        text_double(text, values[i]);
+    }
+}
+
+static void numbers_run(void *context, size_t chunk, int slot) {
+    const struct numbers *numbers = context;
+    uint64_t first = (uint64_t)chunk * NUMBERS_CHUNK, left = numbers->count - first;
+    uint64_t count = left < NUMBERS_CHUNK ? left : NUMBERS_CHUNK;
+    (void)slot;
+    struct text text;
+    text_init(&text, numbers->base + chunk * NUMBERS_CHUNK * RESULT_NUMBER_MAX,
+              (size_t)count * RESULT_NUMBER_MAX);
+    numbers_put(&text, numbers->values + first, count);
+    numbers->sizes[chunk] = text.size;
+}
+
+void result_numbers(struct task *task, struct text *text, const double *values, uint64_t count) {
+    size_t chunks = (size_t)((count + NUMBERS_CHUNK - 1) / NUMBERS_CHUNK), room;
+    size_t *sizes = NULL;
+    if (task->pool && chunks > 1 && !text->full &&
+        !__builtin_mul_overflow((size_t)count, (size_t)RESULT_NUMBER_MAX, &room) &&
+        room < text->capacity - text->size)
+        sizes = result_scratch(task, chunks, sizeof *sizes);
+    if (!sizes) { /* no pool, or no room for the gaps */
+        numbers_put(text, values, count);
+        return;
+    }
+    struct numbers numbers = {values, count, text->data + text->size, sizes};
+    pool_run(task->pool, numbers_run, &numbers, chunks);
+    for (size_t i = 0; i < chunks; i++) {
+        if (i)
+            text->data[text->size++] = ',';
+        memmove(text->data + text->size, numbers.base + i * NUMBERS_CHUNK * RESULT_NUMBER_MAX,
+                sizes[i]);
+        text->size += sizes[i];
+    }
+    text->data[text->size] = '\0';
 }

@@ -11,6 +11,8 @@
 
 /** Room for a JSON result without arrays. */
 #define RESULT_JSON_MAX 16384
+/** Room for a number of an array: "-2.2250738585072014e-308" and a separator. */
+#define RESULT_NUMBER_MAX 25u
 
 /** Puts the stream's error text, or a sentence of our own, into task->detail where that is empty;
     returns `status`. */
@@ -38,8 +40,30 @@ enum kiln_status result_json_close(struct task *task, struct text *text);
 void *result_array(struct task *task, const char *dtype, const uint64_t *shape, uint32_t dimensions,
                    uint64_t bytes);
 
+/** How hard a PNG is compressed: what png_write does, or png_write_small. */
+enum result_compression { COMPRESSION_FAST, COMPRESSION_SMALL };
+
+extern const char *const result_compressions[];
+
+/** Row of the field `compression`, an int32_t at `at` of the parameters. */
+#define RESULT_COMPRESSION(at)                                                                     \
+    {                                                                                              \
+        .name = "compression", .type = FIELD_ENUM, .offset = (at), .preset = "fast",               \
+        .choices = result_compressions, .unit = "",                                                \
+        .help = "Of a PNG result: fast, or small, which takes some ten times as long to write "    \
+                "fewer bytes of the same pixels."                                                  \
+    }
+
+/** Resets what a format has no use for, so that equal results have equal names. */
+void result_compression_settle(int32_t *compression, enum format format);
+
 /** Encodes a picture as the task's format, PNG or PGM; a PNG carries the canonical parameters. */
 enum kiln_status result_picture(struct task *task, const struct field *fields,
-                                const struct picture *picture);
+                                const struct picture *picture, int32_t compression);
+
+/** Writes numbers with commas between, each the shortest decimal that reads back as the same
+    double (NaN and infinities as null); large arrays are shared out over the task's pool. `text`
+    lies in the result block. */
+void result_numbers(struct task *task, struct text *text, const double *values, uint64_t count);
 
 #endif

@@ -1,27 +1,22 @@
 /*
- * jacobi.c: literal Jacobi sweeps (kernels/jacobi.h), several at a time per tile.
+ * jacobi.c: literal Jacobi sweeps (kernels/jacobi.h).
  *
- * Planes are copied into rows of whole cache lines. A batch of sweeps cuts each plane into tiles
- * (bands of rows, and strips of columns where rows are long); a tile is worked on with a halo of as
- * many rows and columns as the batch has sweeps, recomputed by both neighbours, so that tiles meet
- * only between batches. Inside a tile, passes of JACOBI_LEVELS sweeps go through the first-level
- * cache (jacobi_simd.h) between two private copies. Every element takes the same sums in the same
- * order as in the literal loop, so the bytes are the same.
+ * Planes are copied into the lifted layout (jacobi_simd.h), swept there two sweeps at a time
+ * (jacobi_pairs.c), and copied back. An odd sweep, and the sweep whose residual is asked for, goes
+ * from one array to another. Every element takes the same sums in the same order as in the literal
+ * loop; the last two roundings are one where the values allow it, which the bounds of B and of the
+ * start tell beforehand.
  */
 #include "kernels/jacobi.h"
-#include "kernels/cpu/jacobi_simd.h"
-#include "kernels/cpu/stream.h"
+#include "kernels/cpu/jacobi_grid.h"
 
 #include <math.h>
 #include <string.h>
 
 #define LINE           ((size_t)64)
-#define SWEEPS_MAX     32                  /* of a batch */
-#define STRIP_BYTES    ((size_t)2048)      /* much longer rows are cut */
-#define BAND_BYTES     ((size_t)512 << 10) /* of a tile: its copies stay in the second-level cache */
-#define COPY_ROWS      ((size_t)256)
-#define CACHE_BYTES    ((size_t)8 << 20) /* planes beyond this are in memory: longer batches */
-#define PARALLEL_CELLS ((size_t)16384)   /* smaller problems stay on the calling thread */
+#define COPY_ROWS      ((size_t)64)
+#define BOUNDS_COUNT   ((size_t)65536) /* elements looked at in one piece */
+#define PARALLEL_CELLS ((size_t)16384) /* smaller problems stay on the calling thread */
 
 static const struct jacobi_simd *const tables[ISA_COUNT][2] = {
 #define X(isa) [ISA_##isa] = {&jacobi_##isa##_f32, &jacobi_##isa##_f64},
@@ -30,23 +25,12 @@ static const struct jacobi_simd *const tables[ISA_COUNT][2] = {
 };
 
 struct problem {
-    struct stream *stream;
-    const struct jacobi_simd *simd;
-    size_t width, height, planes;
-    size_t element;                /* bytes */
-    size_t stride;                 /* bytes of a padded row */
-    size_t plane;                  /* bytes of a padded plane */
-    char *now, *next, *b;          /* padded planes */
-    size_t bands, strips;          /* tiles of a plane */
-    size_t band_rows, strip_width; /* bytes for strip_width */
-    size_t sweeps_most;            /* of a batch */
-    size_t halo;                   /* bytes of columns on either side of a strip */
-    char *scratch;                 /* one part for each slot */
-    size_t scratch_size;           /* bytes of a part */
-    size_t copy_size;              /* bytes of a private copy in it */
-    char *zero;                    /* a row of zeros */
-    int sweeps;                    /* of this batch */
-    double *changes;               /* for each row band of the residual */
+    struct jacobi_grid grid;
+    char *next;      /* like x, or NULL where no single sweep is made */
+    size_t chunks;   /* of a plane, for what goes over its rows once */
+    size_t rows;     /* of a chunk */
+    double *changes; /* of each chunk */
+    double tolerance;
 };
 
 static size_t round_up(size_t size, size_t to) {
@@ -57,223 +41,202 @@ static size_t smaller(size_t a, size_t b) {
     return a < b ? a : b;
 }
 
-/* Rows copied between packed and padded arrays. */
+/* Rows copied between packed and lifted arrays. */
 struct copy {
-    const struct problem *problem;
-    char *padded;
+    const struct jacobi_grid *grid;
+    char *lifted;
     const char *from; /* packed source, or NULL: zeros */
-    char *to;         /* packed target: the padded rows are the source */
+    char *to;         /* packed target: the lifted rows are the source */
+    bool scaled;
 };
+
+static void row_copy(const struct copy *copy, size_t index) {
+    const struct jacobi_grid *grid = copy->grid;
+    size_t row = grid->width * grid->element;
+    char *lifted =
+        jacobi_row(grid, copy->lifted, index / grid->height, (ptrdiff_t)(index % grid->height));
+    if (copy->to) {
+        grid->simd->lower(copy->to + index * row, lifted, grid->width, grid->vectors);
+        return;
+    }
+    size_t filled = copy->from ? grid->vectors * grid->simd->lanes * grid->element : 0;
+    if (copy->from)
+        grid->simd->lift(lifted, copy->from + index * row, grid->width, grid->vectors,
+                         copy->scaled);
+    memset(lifted + filled, 0, grid->stride - filled);
+}
 
 static void copy_run(void *context, size_t chunk, int slot) {
     (void)slot;
     const struct copy *copy = context;
-    const struct problem *problem = copy->problem;
-    size_t row = problem->width * problem->element, rows = problem->height * problem->planes;
+    size_t rows = copy->grid->height * copy->grid->planes;
     size_t end = smaller((chunk + 1) * COPY_ROWS, rows);
-    for (size_t r = chunk * COPY_ROWS; r < end; r++) {
-        char *padded = copy->padded + r * problem->stride;
-        if (copy->to) {
-            memcpy(copy->to + r * row, padded, row);
-            continue;
-        }
-        size_t filled = copy->from ? row : 0;
-        if (copy->from)
-            memcpy(padded, copy->from + r * row, row);
-        memset(padded + filled, 0, problem->stride - filled);
+    for (size_t r = chunk * COPY_ROWS; r < end; r++)
+        row_copy(copy, r);
+}
+
+static void copy_rows(const struct copy *copy) {
+    size_t rows = copy->grid->height * copy->grid->planes;
+    pool_run(copy->grid->stream->pool, copy_run, (void *)(uintptr_t)copy,
+             (rows + COPY_ROWS - 1) / COPY_ROWS);
+}
+
+/* The rows around the planes of a lifted array. */
+static void surround(const struct jacobi_grid *grid, char *array) {
+    for (size_t p = 0; p < grid->planes; p++) {
+        char *above = jacobi_row(grid, array, p, -JACOBI_ABOVE);
+        char *below = jacobi_row(grid, array, p, (ptrdiff_t)grid->height);
+        memset(above, 0, JACOBI_ABOVE * grid->stride);
+        memset(below, 0, grid->plane - (size_t)(below - above));
     }
 }
 
-static void copy_rows(const struct problem *problem, char *padded, const char *from, char *to) {
-    struct copy copy = {problem, padded, from, to};
-    size_t rows = problem->height * problem->planes;
-    pool_run(problem->stream->pool, copy_run, &copy, (rows + COPY_ROWS - 1) / COPY_ROWS);
-}
-
-/* Chooses tiles: one for each thread where that suffices, none larger than the second-level cache.
- */
-static void tiles_choose(struct problem *problem) {
-    size_t cells = problem->width * problem->height * problem->planes;
-    size_t threads = (size_t)pool_width(problem->stream->pool);
-    if (cells < PARALLEL_CELLS)
-        threads = 1;
-    bool wide = problem->stride > STRIP_BYTES + STRIP_BYTES / 2;
-    problem->strips = wide ? (problem->stride + STRIP_BYTES / 2) / STRIP_BYTES : 1;
-    problem->strip_width =
-        round_up((problem->stride + problem->strips - 1) / problem->strips, LINE);
-    problem->strips = (problem->stride + problem->strip_width - 1) / problem->strip_width;
-
-    size_t tiles = problem->planes * problem->strips;
-    size_t bands = (threads + tiles - 1) / tiles;
-    size_t fewest = (problem->height * problem->strip_width + BAND_BYTES - 1) / BAND_BYTES;
-    if (bands < fewest)
-        bands = fewest;
-    if (tiles == 1)
-        bands = round_up(bands, threads); /* one left over would let the others wait */
-    size_t most = (problem->height + 15) / 16;
-    bands = smaller(bands, most);
-    problem->band_rows = (problem->height + bands - 1) / bands;
-    problem->bands = (problem->height + problem->band_rows - 1) / problem->band_rows;
-    bool cut = problem->bands > 1 || problem->strips > 1;
-    size_t batch = problem->plane * problem->planes > CACHE_BYTES ? 16 : 8;
-    problem->sweeps_most = cut ? (problem->band_rows < 32 ? 4 : batch) : SWEEPS_MAX;
-    problem->halo = round_up(problem->sweeps_most * problem->element, LINE);
-}
-
-static bool scratch_take(struct problem *problem) {
-    size_t columns = problem->strip_width + 2 * problem->halo;
-    size_t rows = problem->band_rows + 2 * problem->sweeps_most;
-    size_t ring = 3 * (JACOBI_LEVELS - 1) * columns;
-    problem->copy_size = rows * columns;
-    problem->scratch_size = round_up(ring + 2 * problem->copy_size, 4096) + LINE;
-    size_t all, size;
-    if (__builtin_mul_overflow(problem->plane, problem->planes, &all) ||
-        __builtin_mul_overflow(problem->scratch_size, (size_t)pool_width(problem->stream->pool),
-                               &size))
-        return false;
-    problem->now = stream_take(problem->stream, all);
-    problem->next = stream_take(problem->stream, all);
-    problem->b = stream_take(problem->stream, all);
-    problem->scratch = stream_take(problem->stream, size);
-    problem->zero = stream_take(problem->stream, columns);
-    problem->changes =
-        stream_take(problem->stream, problem->bands * problem->planes * sizeof *problem->changes);
-    if (!problem->now || !problem->next || !problem->b || !problem->scratch || !problem->zero ||
-        !problem->changes)
-        return false;
-    memset(problem->zero, 0, columns);
-    return true;
-}
-
-/* A tile's place in its plane; columns in bytes. */
-struct tile {
-    size_t plane;              /* offset of the plane, bytes */
-    size_t row, row_end;       /* rows it yields */
-    size_t left, left_end;     /* columns it yields */
-    size_t column, column_end; /* with the halo */
+struct look {
+    const struct jacobi_grid *grid;
+    const char *data;
+    size_t count;
+    struct jacobi_bounds *bounds; /* of each piece */
 };
 
-static struct tile tile_at(const struct problem *problem, size_t index) {
-    struct tile tile;
-    size_t band = index % problem->bands, strip = index / problem->bands % problem->strips;
-    tile.plane = index / problem->bands / problem->strips * problem->plane;
-    tile.row = band * problem->band_rows;
-    tile.row_end = smaller(tile.row + problem->band_rows, problem->height);
-    tile.left = strip * problem->strip_width;
-    tile.left_end = smaller(tile.left + problem->strip_width, problem->stride);
-    tile.column = tile.left > problem->halo ? tile.left - problem->halo : 0;
-    tile.column_end = smaller(tile.left_end + problem->halo, problem->stride);
-    return tile;
+static void look_run(void *context, size_t piece, int slot) {
+    (void)slot;
+    const struct look *look = context;
+    size_t first = piece * BOUNDS_COUNT;
+    look->bounds[piece] = look->grid->simd->bounds(look->data + first * look->grid->element,
+                                                   smaller(BOUNDS_COUNT, look->count - first));
 }
 
-/* All sweeps of the batch for one tile. */
-static void tile_run(void *context, size_t index, int slot) {
-    const struct problem *problem = context;
-    if (stream_cancelled(problem->stream))
-        return;
-    struct tile tile = tile_at(problem, index);
-    char *scratch = problem->scratch + (size_t)slot * problem->scratch_size;
-    size_t wide = tile.column_end - tile.column;
-    size_t offset = tile.plane + tile.column;
-    ptrdiff_t stride = (ptrdiff_t)(problem->stride / problem->element);
-    ptrdiff_t columns = (ptrdiff_t)(wide / problem->element);
-    ptrdiff_t height = (ptrdiff_t)problem->height;
-    size_t inside =
-        problem->width * problem->element - smaller(tile.column, problem->width * problem->element);
-    char *copies[2] = {scratch, scratch + problem->copy_size};
-    struct jacobi_pass pass = {
-        .source = {problem->now + offset, stride, 0},
-        .b = {problem->b + offset, stride, 0},
-        .top = 0,
-        .bottom = height,
-        .columns = (size_t)columns,
-        .inside = smaller(inside / problem->element, (size_t)columns),
-        .ring = scratch + 2 * problem->copy_size,
-        .zero = problem->zero,
-    };
-    int left = problem->sweeps;
-    for (int turn = 0; left > 0; turn = !turn) {
-        pass.levels = left < JACOBI_LEVELS ? left : JACOBI_LEVELS;
-        left -= pass.levels;
-        ptrdiff_t first = (ptrdiff_t)tile.row - left, last = (ptrdiff_t)tile.row_end + left;
-        pass.first = first > 0 ? first : 0;
-        pass.last = last < height ? last : height;
-        pass.keep = 0;
-        pass.keep_end = pass.columns;
-        pass.target = (struct jacobi_rows){copies[turn], columns, pass.first};
-        if (left == 0) {
-            pass.target = (struct jacobi_rows){problem->next + offset, stride, 0};
-            pass.keep = (tile.left - tile.column) / problem->element;
-            pass.keep_end = (tile.left_end - tile.column) / problem->element;
-        }
-        problem->simd->pass(&pass);
-        pass.source = pass.target;
+/* Bounds of a packed array; {infinity, 0} without memory. */
+static struct jacobi_bounds bounds_of(const struct jacobi_grid *grid, const void *data) {
+    struct jacobi_bounds all = {0, (double)INFINITY};
+    size_t count = grid->width * grid->height * grid->planes;
+    size_t pieces = (count + BOUNDS_COUNT - 1) / BOUNDS_COUNT;
+    if (!data)
+        return all;
+    struct look look = {grid, data, count, stream_take(grid->stream, pieces * sizeof all)};
+    if (!look.bounds)
+        return (struct jacobi_bounds){(double)INFINITY, 0};
+    pool_run(grid->stream->pool, look_run, &look, pieces);
+    for (size_t i = 0; i < pieces; i++) {
+        all.most = fmax(all.most, look.bounds[i].most);
+        all.least = fmin(all.least, look.bounds[i].least);
     }
+    return all;
 }
 
-static void batch_run(struct problem *problem, int sweeps) {
-    problem->sweeps = sweeps;
-    pool_run(problem->stream->pool, tile_run, problem,
-             problem->bands * problem->strips * problem->planes);
-    char *now = problem->now;
-    problem->now = problem->next;
-    problem->next = now;
+/* Whether the quarter may be rounded together with the difference: |X| grows by a quarter of |B| a
+   sweep, and by what is rounded. */
+static bool may_fuse(const struct jacobi_grid *grid, const struct jacobi_args *args) {
+    const struct jacobi_simd *simd = grid->simd;
+    if (!simd->can_fuse)
+        return false;
+    struct jacobi_bounds b = bounds_of(grid, args->b), start = b;
+    if (args->start != args->b)
+        start = bounds_of(grid, args->start);
+    double sweeps = (double)args->iterations;
+    double most = (start.most + b.most * (1 + sweeps / 4)) * exp(sweeps * simd->growth);
+    return b.least >= simd->tiny && most <= simd->largest;
 }
 
-static void change_run(void *context, size_t index, int slot) {
+static void sweep_run(void *context, size_t index, int slot) {
     (void)slot;
     const struct problem *problem = context;
-    size_t band = index % problem->bands;
-    size_t row = band * problem->band_rows;
-    size_t rows = smaller(problem->band_rows, problem->height - row);
-    size_t offset = index / problem->bands * problem->plane + row * problem->stride;
-    problem->changes[index] = problem->simd->change(problem->now + offset, problem->next + offset,
-                                                    rows * problem->stride / problem->element);
+    const struct jacobi_grid *grid = &problem->grid;
+    size_t plane = index / problem->chunks, row = index % problem->chunks * problem->rows;
+    ptrdiff_t first = (ptrdiff_t)row;
+    struct jacobi_sweep sweep = {
+        .to = jacobi_row(grid, problem->next, plane, first),
+        .from = jacobi_row(grid, grid->x, plane, first),
+        .b = jacobi_row(grid, grid->b, plane, first),
+        .mask = grid->mask,
+        .stride = grid->stride / grid->element,
+        .vectors = grid->vectors,
+        .rows = smaller(problem->rows, grid->height - row),
+    };
+    grid->simd->sweep[grid->fused](&sweep);
+    if (problem->tolerance > 0)
+        problem->changes[index] =
+            grid->simd->change(sweep.to, sweep.from, sweep.rows * sweep.stride);
 }
 
-/* max |X' - X| of the sweep just made, where it was a batch of its own. */
-static double residual(struct problem *problem) {
-    size_t count = problem->bands * problem->planes;
-    pool_run(problem->stream->pool, change_run, problem, count);
+/* One sweep; with a tolerance the most that it changed. */
+static double sweep_single(struct problem *problem) {
+    struct jacobi_grid *grid = &problem->grid;
+    pool_run(grid->stream->pool, sweep_run, problem, problem->chunks * grid->planes);
+    char *x = grid->x;
+    grid->x = problem->next;
+    problem->next = x;
     double most = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; problem->tolerance > 0 && i < problem->chunks * grid->planes; i++)
         most = fmax(most, problem->changes[i]);
     return most;
 }
 
-/* Sweeps until the end, the tolerance or cancellation. With a tolerance the last sweep before each
-   check is a batch of its own, so that both iterates are at hand. */
-static struct jacobi_report sweep(struct problem *problem, const struct jacobi_args *args) {
-    struct jacobi_report report = {0, (double)NAN};
-    bool checking = args->tolerance > 0;
-    while (report.sweeps < args->iterations && !stream_cancelled(problem->stream)) {
-        int64_t end = args->iterations;
-        if (checking) {
-            int64_t check = (report.sweeps / JACOBI_CHECK + 1) * JACOBI_CHECK;
-            end = check < end ? check : end;
-        }
-        int64_t left = end - report.sweeps;
-        bool last = checking && left == 1;
-        if (checking && left > 1)
-            left--;
-        if (left > (int64_t)problem->sweeps_most)
-            left = (int64_t)problem->sweeps_most;
-        batch_run(problem, (int)left);
-        report.sweeps += left;
-        control_advance(problem->stream->control, (uint64_t)report.sweeps,
-                        (uint64_t)args->iterations);
-        if (!last)
-            continue;
-        report.residual = residual(problem);
-        if (report.sweeps % JACOBI_CHECK == 0 && report.residual <= args->tolerance)
+/* Sweeps until the end, the tolerance or cancellation. The last sweep before each check is a single
+   one, so that both iterates are at hand. */
+static enum kiln_status sweep_all(struct problem *problem, const struct jacobi_args *args,
+                                  struct jacobi_report *report) {
+    struct stream *stream = problem->grid.stream;
+    struct memory_mark mark = memory_mark(&stream->scratch);
+    *report = (struct jacobi_report){0, (double)NAN};
+    while (report->sweeps < args->iterations && !stream_cancelled(stream)) {
+        int64_t left = args->iterations - report->sweeps;
+        if (args->tolerance > 0)
+            left = left < JACOBI_CHECK ? left : JACOBI_CHECK;
+        int64_t singles = args->tolerance > 0 ? 2 - left % 2 : left % 2;
+        struct jacobi_progress progress = {(uint64_t)report->sweeps, (uint64_t)args->iterations};
+        enum kiln_status status =
+            jacobi_pairs(&problem->grid, (uint64_t)(left - singles) / 2, progress);
+        if (status != KILN_OK)
+            return status;
+        memory_release(&stream->scratch, mark);
+        for (int64_t i = 0; i < singles && !stream_cancelled(stream); i++)
+            report->residual = sweep_single(problem);
+        if (stream_cancelled(stream))
+            break; /* not all of them were made */
+        report->sweeps += left;
+        control_advance(stream->control, (uint64_t)report->sweeps, (uint64_t)args->iterations);
+        if (args->tolerance > 0 && report->sweeps % JACOBI_CHECK == 0 &&
+            report->residual <= args->tolerance)
             break;
     }
-    return report;
+    if (!(args->tolerance > 0))
+        report->residual = (double)NAN;
+    return stream_cancelled(stream) ? KILN_CANCELLED : KILN_OK;
+}
+
+static enum kiln_status shape(struct problem *problem) {
+    struct jacobi_grid *grid = &problem->grid;
+    grid->vectors = (grid->width + grid->simd->lanes - 1) / grid->simd->lanes;
+    grid->stride = round_up(grid->vectors * grid->simd->lanes * grid->element, LINE);
+    if (grid->stride % 4096 == 0)
+        grid->stride += LINE; /* rows one page apart would share their cache sets */
+    grid->groups = (grid->height + 2 + grid->simd->rows - 1) / grid->simd->rows;
+    size_t rows = JACOBI_ABOVE + grid->groups * grid->simd->rows;
+    if (__builtin_mul_overflow(grid->stride, rows, &grid->plane))
+        return stream_fail(grid->stream, KILN_JOB_TOO_LARGE, "the array is too large");
+    bool small = grid->width * grid->height * grid->planes < PARALLEL_CELLS;
+    grid->threads = small ? 1 : pool_width(grid->stream->pool);
+    problem->rows = grid->height / (size_t)grid->threads + 1;
+    problem->rows = smaller(problem->rows, (PARALLEL_CELLS + grid->width) / grid->width);
+    problem->chunks = (grid->height + problem->rows - 1) / problem->rows;
+    return KILN_OK;
+}
+
+/* Bits of the columns that are inside, and a row of zeros. */
+static void mask_fill(const struct jacobi_grid *grid) {
+    size_t row = grid->vectors * grid->simd->lanes * grid->element;
+    memset(grid->mask, 0, 2 * row);
+    for (size_t lane = 0; lane < grid->simd->lanes; lane++)
+        for (size_t j = 0; j < grid->vectors && lane * grid->vectors + j < grid->width; j++)
+            memset(grid->mask + (j * grid->simd->lanes + lane) * grid->element, 0xff,
+                   grid->element);
 }
 
 static enum kiln_status problem_init(struct problem *problem, struct stream *stream,
                                      const struct jacobi_args *args) {
-    *problem = (struct problem){
+    *problem = (struct problem){.tolerance = args->tolerance};
+    problem->grid = (struct jacobi_grid){
         .stream = stream,
         .simd = tables[stream->isa][args->fp64 ? 1 : 0],
         .width = (size_t)args->width,
@@ -281,26 +244,49 @@ static enum kiln_status problem_init(struct problem *problem, struct stream *str
         .planes = (size_t)args->planes,
         .element = args->fp64 ? sizeof(double) : sizeof(float),
     };
-    problem->stride = round_up(problem->width * problem->element, LINE);
-    if (problem->stride % 4096 == 0)
-        problem->stride += LINE; /* rows one page apart would share their cache sets */
-    if (__builtin_mul_overflow(problem->stride, problem->height, &problem->plane))
+    struct jacobi_grid *grid = &problem->grid;
+    enum kiln_status status = shape(problem);
+    size_t all;
+    if (status != KILN_OK)
+        return status;
+    if (__builtin_mul_overflow(grid->plane, grid->planes, &all))
         return stream_fail(stream, KILN_JOB_TOO_LARGE, "the array is too large");
-    tiles_choose(problem);
-    return scratch_take(problem) ? KILN_OK : KILN_NO_MEMORY;
+    bool single = args->iterations % 2 != 0 || args->tolerance > 0;
+    grid->x = stream_take(stream, all);
+    grid->b = stream_take(stream, all);
+    grid->mask = stream_take(stream, 2 * grid->vectors * grid->simd->lanes * grid->element);
+    problem->changes =
+        stream_take(stream, problem->chunks * grid->planes * sizeof *problem->changes);
+    if (single)
+        problem->next = stream_take(stream, all);
+    if (!grid->x || !grid->b || !grid->mask || !problem->changes || (single && !problem->next))
+        return KILN_NO_MEMORY;
+    mask_fill(grid);
+    return KILN_OK;
 }
 
 enum kiln_status jacobi_launch(struct stream *stream, const void *arguments) {
     const struct jacobi_args *args = arguments;
     struct problem problem;
+    struct jacobi_report report;
     enum kiln_status status = problem_init(&problem, stream, args);
     if (status != KILN_OK)
         return status;
-    copy_rows(&problem, problem.now, args->start, NULL);
-    copy_rows(&problem, problem.b, args->b, NULL);
-    struct jacobi_report report = sweep(&problem, args);
-    copy_rows(&problem, problem.now, NULL, args->x);
+    struct jacobi_grid *grid = &problem.grid;
+    grid->fused = may_fuse(grid, args);
+    copy_rows(&(struct copy){grid, grid->x, args->start, NULL, false});
+    copy_rows(&(struct copy){grid, grid->b, args->b, NULL, grid->fused});
+    surround(grid, grid->x);
+    surround(grid, grid->b);
+    if (problem.next) {
+        copy_rows(&(struct copy){grid, problem.next, NULL, NULL, false});
+        surround(grid, problem.next);
+    }
+    status = sweep_all(&problem, args, &report);
+    if (status != KILN_OK)
+        return status;
+    copy_rows(&(struct copy){grid, grid->x, NULL, args->x, false});
     if (args->report)
         *args->report = report;
-    return stream_cancelled(stream) ? KILN_CANCELLED : KILN_OK;
+    return KILN_OK;
 }

@@ -67,12 +67,15 @@ static uint64_t divide_up(uint64_t a, uint64_t b) {
 }
 
 /* Tensor cores pay where doubles are half as fast as floats without them: not on desktop devices.
- */
+   A block must fit as well, which it does from compute capability 9.0 on. */
 static bool tensor_device(const struct stream *stream) {
+    const struct function *rows = stream->device->functions[KERNEL_LOMBSCARGLE];
+    const int warps = LOMBSCARGLE_MULTIPLIERS + LOMBSCARGLE_FEEDERS;
     int ratio = 0;
     CUresult result = driver.cuDeviceGetAttribute(
         &ratio, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, stream->device->handle);
-    return result == CUDA_SUCCESS && ratio <= 2;
+    return result == CUDA_SUCCESS && ratio <= 2 && rows[TENSOR_FP64].resident[warps] > 0 &&
+           rows[TENSOR_FP32].resident[warps] > 0;
 }
 
 static enum kiln_status run(struct work *work, int function, uint64_t x, uint64_t y) {
@@ -88,14 +91,19 @@ static enum kiln_status run(struct work *work, int function, uint64_t x, uint64_
 /* Tables for `elements` elements of t. */
 static enum kiln_status tables_run(struct work *work, uint64_t element, uint64_t elements) {
     struct lombscargle_grid *grid = &work->grid;
-    const uint64_t places = LOMBSCARGLE_OFFSETS + LOMBSCARGLE_LINES / 2; /* most of a harmonic */
+    const uint64_t places = LOMBSCARGLE_OFFSETS + LOMBSCARGLE_LINES / 4; /* most of a harmonic */
+    const int fp32 = grid->fp32;
+    const uint64_t lead = element % work->plan.pack;
     if (work->plan.method != LOMBSCARGLE_TENSOR) {
         return KILN_OK;
     }
-    grid->element = (int64_t)element;
-    grid->elements = (int64_t)elements;
-    grid->rows = (double *)grid->columns + 2 * work->plan.terms * elements * LOMBSCARGLE_ROW;
-    return run(work, TABLES, divide_up(elements * places, 32 * LOMBSCARGLE_WARPS),
+    uint64_t entries = lombscargle_entries(&work->plan, elements + lead);
+    grid->element = (int64_t)(element - lead);
+    grid->elements = (int64_t)(elements + lead);
+    grid->entries = (int64_t)entries;
+    grid->rows = (char *)grid->columns +
+                 2 * work->plan.terms * entries * LOMBSCARGLE_PITCH(fp32) * LOMBSCARGLE_BYTES(fp32);
+    return run(work, TABLES, divide_up(entries * places, 32 * LOMBSCARGLE_WARPS),
                2 * work->plan.terms);
 }
 
@@ -214,6 +222,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .normalization = args->normalization,
         .nterms = (int32_t)plan->terms,
         .fp32 = args->fp32,
+        .single = lombscargle_single(plan),
         .nf = args->nf,
         .stop = plan->poll ? stream_stop_flag(stream) : NULL,
         .progress = stream_progress_word(stream),

@@ -8,9 +8,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#define WARPS      8
-#define BLOCKS     3 /* a multiprocessor: as many as fill it; more orbits at once end later */
-#define GROUPS_MAX ((uint64_t)1 << 31)
+#define WARPS       MANDELBROT_WARPS
+#define BLOCKS      4 /* a multiprocessor: as many as fill it; more orbits at once end later */
+#define SAMPLES_MAX (UINT32_MAX - 31) /* so that a group's last index is one */
 
 enum { MANDELBROT_FP32, MANDELBROT_FP64 };
 
@@ -33,16 +33,17 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
     int function = args->fp64 ? MANDELBROT_FP64 : MANDELBROT_FP32;
     uint64_t samples = (uint64_t)args->width * (uint64_t)args->height;
     uint64_t groups = (samples + 31) / 32, blocks = blocks_choose(stream, function);
-    if (groups > GROUPS_MAX) {
-        snprintf(stream->error, sizeof stream->error, "more than %llu samples",
-                 (unsigned long long)GROUPS_MAX * 32);
+    if (samples > SAMPLES_MAX) {
+        snprintf(stream->error, sizeof stream->error, "more than %lu samples",
+                 (unsigned long)SAMPLES_MAX);
         return KILN_UNSUPPORTED;
     }
     struct mandelbrot_grid grid = {
-        .samples = samples,
-        .width = args->width,
+        .samples = (uint32_t)samples,
         .groups = (uint32_t)groups,
-        .inverse_width = 1.0 / args->width,
+        .width = (uint32_t)args->width,
+        .reciprocal =
+            args->width > 1 ? (uint32_t)(((uint64_t)1 << 32) / (uint32_t)args->width) : UINT32_MAX,
         .x0 = args->x0,
         .y0 = args->y0,
         .dx = args->dx,
@@ -50,6 +51,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .radius2 = args->escape_radius * args->escape_radius,
         .inverse_log2 = (float)(0.5 / log2(args->escape_radius)),
         .max_iter = (uint32_t)args->max_iter,
+        .may_return = args->escape_radius * args->escape_radius < 4.05,
         .continuous = args->continuous,
         .counters = stream->kept->counters[stream->turn],
         .next = stream->kept->counters[!stream->turn],

@@ -11,19 +11,19 @@
 
 #include <stdint.h>
 
+#define MANDELBROT_WARPS    8  /* of a block */
 #define MANDELBROT_COUNTERS 32 /* one a lane */
 #define MANDELBROT_SPREAD   32 /* words from one to the next: each in its own line */
 #define MANDELBROT_WORDS    (MANDELBROT_COUNTERS * MANDELBROT_SPREAD)
 
 struct mandelbrot_grid {
-    uint64_t samples;
-    int32_t width;
-    uint32_t groups;
-    double inverse_width;
+    uint32_t samples, groups;
+    uint32_t width, reciprocal; /* 2^32 / width, rounded down */
     double x0, y0, dx, dy;
     double radius2;     /* escape_radius² */
     float inverse_log2; /* 1 / log2(escape_radius²) */
     uint32_t max_iter;
+    int32_t may_return; /* radius ≈ 2, see mandelbrot_step.cuh */
     int32_t continuous;
     uint32_t *counters; /* groups dealt so far; 0 at the start */
     uint32_t *next;     /* those of the next launch, which this one sets to 0 */

@@ -18,7 +18,7 @@
 
 #define SCRATCH_BYTES ((size_t)64 << 20)
 #define HOST_BYTES    ((size_t)16 << 20)
-#define SPIN_NS       200000u
+#define SPIN_NS       500000u
 #define SLEEP_MIN_NS  20000u
 #define SLEEP_MAX_NS  2000000u
 

@@ -43,8 +43,8 @@ static inline void image_write_check(const struct image_info *info, const int32_
     uint16_t *pixels = malloc(count * 2);
     int32_t *back = malloc(count * 4);
     EXPECT(file && pixels && back);
-    planes_quantize(planes, SAMPLE_INT32, info->width, info->height, info->channels, info->depth, 0,
-                    1, pixels);
+    planes_quantize(NULL, planes, SAMPLE_INT32, info->width, info->height, info->channels,
+                    info->depth, 0, 1, pixels);
     struct picture picture = {info->width, info->height, info->channels, info->depth, pixels, NULL};
     EXPECT(write(&picture, file, bound, &size) == KILN_OK);
     EXPECT(size <= bound);
@@ -52,7 +52,8 @@ static inline void image_write_check(const struct image_info *info, const int32_
            KILN_OK);
     EXPECT(again.width == info->width && again.height == info->height);
     EXPECT(again.channels == info->channels && again.depth == info->depth);
-    EXPECT(image_read(file, size, &again, SAMPLE_INT32, 0, 1, back, why, sizeof why) == KILN_OK);
+    EXPECT(image_read(NULL, file, size, &again, SAMPLE_INT32, 0, 1, back, why, sizeof why) ==
+           KILN_OK);
     EXPECT(memcmp(back, planes, count * 4) == 0);
     free(back);
     free(pixels);
@@ -81,10 +82,10 @@ static inline void image_check(const uint8_t *data, size_t size, enum format for
     int32_t *planes = malloc(count * sizeof *planes);
     double *doubles = malloc(count * sizeof *doubles);
     EXPECT(planes && doubles);
-    status = image_read(data, size, &info, SAMPLE_DOUBLE, 0, 1, doubles, why, sizeof why);
+    status = image_read(NULL, data, size, &info, SAMPLE_DOUBLE, 0, 1, doubles, why, sizeof why);
     EXPECT(status == KILN_OK || (status == KILN_MALFORMED && why_good(why, sizeof why)));
     enum kiln_status integers =
-        image_read(data, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why);
+        image_read(NULL, data, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why);
     EXPECT(integers == KILN_MALFORMED || (integers == KILN_OK && status == KILN_OK));
     if (integers == KILN_OK && format != FORMAT_NPY) {
         for (size_t i = 0; i < count; i++)

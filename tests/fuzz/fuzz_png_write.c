@@ -43,9 +43,10 @@ static void file_check(const struct picture *picture, const uint8_t *file, uint6
            KILN_OK);
     EXPECT(info.width == picture->width && info.height == picture->height);
     EXPECT(info.channels == picture->channels && info.depth == picture->depth);
-    EXPECT(image_read(file, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why) == KILN_OK);
-    planes_quantize(planes, SAMPLE_INT32, info.width, info.height, info.channels, info.depth, 0, 1,
-                    again);
+    EXPECT(image_read(NULL, file, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why) ==
+           KILN_OK);
+    planes_quantize(NULL, planes, SAMPLE_INT32, info.width, info.height, info.channels, info.depth,
+                    0, 1, again);
     EXPECT(memcmp(again, picture->pixels, count * (picture->depth / 8)) == 0);
     free(again);
     free(planes);

@@ -1,7 +1,9 @@
 """Lomb-Scargle powers against SciPy's own implementation, and against properties that hold for any
 right one."""
 
-from daemon import Daemon, Report, need
+import json
+
+from daemon import JSON, NPY, Daemon, Report, need, npy_bytes
 
 np, signal = need("numpy", "scipy.signal")
 
@@ -43,6 +45,16 @@ def test_properties(daemon, report):
     report.within("every sample twice", np.abs(got - base), 1e-12)
 
 
+def test_numbers(daemon, report):
+    """Every number of a large JSON result is the array's own: printed in pieces, by many threads."""
+    t, y, _ = curve(40, 20.0, 3)
+    body = npy_bytes(np.array([t, y]))
+    query = {"media": NPY, "f0": 0.01, "df": 0.0001, "nf": 50001}
+    array = daemon.post("/v1/lombscargle", body, accept=NPY, **query).npy()
+    text = json.loads(daemon.post("/v1/lombscargle", body, accept=JSON, **query).body)
+    report.check("50001 powers, bit by bit", np.array_equal(array[1], np.array(text["power"])))
+
+
 def test_noise(daemon, report):
     """White noise of known size: psd powers are exponential with mean 1 (Scargle 1982)."""
     random = np.random.default_rng(21)
@@ -60,6 +72,7 @@ def main():
     with Daemon() as daemon:
         test_scipy(daemon, report)
         test_properties(daemon, report)
+        test_numbers(daemon, report)
         test_noise(daemon, report)
     report.end()
 

@@ -7,8 +7,10 @@
 #include <cmocka.h>
 
 #include "compute/codecs/image.h"
+#include "kernels/cpu/pool.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +37,7 @@ static void test_recognition(void **state) {
     assert_string_equal(why, "3 × 3 pixels are more than the limit of 8");
     info = (struct image_info){.format = FORMAT_JSON, .width = 1, .height = 1, .channels = 1};
     int32_t plane[1];
-    assert_int_equal(image_read("{}", 2, &info, SAMPLE_INT32, 0, 1, plane, why, sizeof why),
+    assert_int_equal(image_read(NULL, "{}", 2, &info, SAMPLE_INT32, 0, 1, plane, why, sizeof why),
                      KILN_MEDIA_TYPE);
 }
 
@@ -49,25 +51,29 @@ static void test_samples(void **state) {
     (void)state;
     size_t size = sizeof file - 1;
     assert_int_equal(image_probe(file, size, FORMAT_NONE, 6, &info, why, sizeof why), KILN_OK);
-    assert_int_equal(image_read(file, size, &info, SAMPLE_INT32, 32768, -2.5, integers, why, 160),
-                     KILN_OK);
-    assert_int_equal(image_read(file, size, &info, SAMPLE_FLOAT, 0.1, 1.0 / 3, floats, why, 160),
-                     KILN_OK);
-    assert_int_equal(image_read(file, size, &info, SAMPLE_DOUBLE, 0.1, 1.0 / 3, doubles, why, 160),
-                     KILN_OK);
+    assert_int_equal(
+        image_read(NULL, file, size, &info, SAMPLE_INT32, 32768, -2.5, integers, why, 160),
+        KILN_OK);
+    assert_int_equal(
+        image_read(NULL, file, size, &info, SAMPLE_FLOAT, 0.1, 1.0 / 3, floats, why, 160), KILN_OK);
+    assert_int_equal(
+        image_read(NULL, file, size, &info, SAMPLE_DOUBLE, 0.1, 1.0 / 3, doubles, why, 160),
+        KILN_OK);
     for (int i = 0; i < 6; i++) {
         assert_int_equal(integers[i], (int32_t)rint(-2.5 * (pixels[i] - 32768)));
         assert_true(doubles[i] == 1.0 / 3 * (pixels[i] - 0.1));
         assert_true(floats[i] == (float)(1.0 / 3 * (pixels[i] - 0.1)));
     }
-    assert_int_equal(image_read(file, size, &info, SAMPLE_INT32, 0, 32768.0, integers, why, 160),
-                     KILN_OK);
+    assert_int_equal(
+        image_read(NULL, file, size, &info, SAMPLE_INT32, 0, 32768.0, integers, why, 160), KILN_OK);
     assert_int_equal(integers[2], 65535 * 32768);
-    assert_int_equal(image_read(file, size, &info, SAMPLE_INT32, 0, 32769.0, integers, why, 160),
-                     KILN_MALFORMED); /* 65535 × 32769 = 2^31 + 32767 */
-    assert_int_equal(image_read(file, size, &info, SAMPLE_DOUBLE, 0, INFINITY, doubles, why, 160),
-                     KILN_MALFORMED);
-    assert_int_equal(image_read(file, size, &info, SAMPLE_FLOAT, NAN, 1, floats, why, 160),
+    assert_int_equal(
+        image_read(NULL, file, size, &info, SAMPLE_INT32, 0, 32769.0, integers, why, 160),
+        KILN_MALFORMED); /* 65535 × 32769 = 2^31 + 32767 */
+    assert_int_equal(
+        image_read(NULL, file, size, &info, SAMPLE_DOUBLE, 0, INFINITY, doubles, why, 160),
+        KILN_MALFORMED);
+    assert_int_equal(image_read(NULL, file, size, &info, SAMPLE_FLOAT, NAN, 1, floats, why, 160),
                      KILN_MALFORMED);
 }
 
@@ -124,8 +130,8 @@ static void test_quantize(void **state) {
         const void *planes[] = {integers, floats, doubles};
         for (int s = 0; s < 3; s++) {
             /* two channels of COUNT × 1: interleaved on the way */
-            planes_quantize(planes[s], (enum sample)s, COUNT, 1, 2, 8, offset, scale, bytes);
-            planes_quantize(planes[s], (enum sample)s, COUNT, 1, 2, 16, offset, scale, words);
+            planes_quantize(NULL, planes[s], (enum sample)s, COUNT, 1, 2, 8, offset, scale, bytes);
+            planes_quantize(NULL, planes[s], (enum sample)s, COUNT, 1, 2, 16, offset, scale, words);
             for (int i = 0; i < COUNT * 2; i++) {
                 double value = s == 0 ? integers[i] : s == 1 ? (double)floats[i] : doubles[i];
                 int at = i % COUNT * 2 + i / COUNT;
@@ -147,7 +153,7 @@ static void test_interleave(void **state) {
             uint64_t aligned[5 * 3 * 4], result[5 * 3 * 4 + 1];
             memcpy(aligned, planes, total);
             memset(result, 0xee, sizeof result);
-            planes_interleave(aligned, element, 5, 3, channels, result);
+            planes_interleave(NULL, aligned, element, 5, 3, channels, result);
             memcpy(out, result, total + 1);
             for (size_t i = 0; i < 15; i++)
                 for (uint32_t c = 0; c < channels; c++)
@@ -158,12 +164,71 @@ static void test_interleave(void **state) {
     }
 }
 
+/* A PAM of 700 × 500 × 4 with the given maxval, its samples a pattern below 100. */
+static uint8_t *large_make(unsigned top, size_t *size) {
+    enum { COUNT = 700 * 500 * 4 };
+    uint8_t *file = malloc(128 + COUNT);
+    assert_non_null(file);
+    int head =
+        sprintf((char *)file,
+                "P7\nWIDTH 700\nHEIGHT 500\nDEPTH 4\nMAXVAL %u\nTUPLTYPE RGB_ALPHA\nENDHDR\n", top);
+    for (size_t i = 0; i < COUNT; i++)
+        file[(size_t)head + i] = (uint8_t)(i * 7 % 97);
+    *size = (size_t)head + COUNT;
+    return file;
+}
+
+/* Threads change nothing: neither the samples and pixels nor what is said of a bad row. */
+static void test_pool(void **state) {
+    enum { COUNT = 700 * 500 * 4 };
+    struct pool *pool = NULL, *pools[] = {NULL, NULL};
+    struct image_info info;
+    char whys[2][160] = {"", ""};
+    float *planes[2];
+    uint8_t *pixels[2];
+    size_t size;
+    (void)state;
+    assert_int_equal(pool_create(4, &pool), KILN_OK);
+    pools[1] = pool;
+    for (unsigned top = 96; top >= 95; top--) {
+        uint8_t *file = large_make(top, &size);
+        assert_int_equal(image_probe(file, size, FORMAT_NONE, COUNT, &info, why, sizeof why),
+                         KILN_OK);
+        for (int i = 0; i < 2; i++) {
+            planes[i] = malloc(COUNT * sizeof(float));
+            pixels[i] = malloc(COUNT * sizeof(float));
+            assert_non_null(planes[i]);
+            assert_non_null(pixels[i]);
+            enum kiln_status status = image_read(pools[i], file, size, &info, SAMPLE_FLOAT, 3, 0.5,
+                                                 planes[i], whys[i], sizeof whys[i]);
+            assert_int_equal(status, top == 96 ? KILN_OK : KILN_MALFORMED);
+        }
+        assert_string_equal(whys[0], whys[1]);
+        assert_int_equal(whys[0][0] != '\0', top == 95);
+        for (int i = 0; i < 2 && top == 96; i++)
+            planes_quantize(pools[i], planes[i], SAMPLE_FLOAT, 700, 500, 4, 8, 3, 0.5, pixels[i]);
+        if (top == 96) {
+            assert_memory_equal(planes[0], planes[1], COUNT * sizeof(float));
+            assert_memory_equal(pixels[0], pixels[1], COUNT);
+            assert_memory_equal(pixels[1], file + size - COUNT, COUNT);
+            for (int i = 0; i < 2; i++)
+                planes_interleave(pools[i], planes[0], sizeof(float), 700, 500, 4, pixels[i]);
+            assert_memory_equal(pixels[0], pixels[1], COUNT * sizeof(float));
+        }
+        for (int i = 0; i < 2; i++) {
+            free(planes[i]);
+            free(pixels[i]);
+        }
+        free(file);
+    }
+    pool_destroy(pool);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recognition),
-        cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_quantize),
-        cmocka_unit_test(test_interleave),
+        cmocka_unit_test(test_recognition), cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_quantize),    cmocka_unit_test(test_interleave),
+        cmocka_unit_test(test_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -186,8 +186,8 @@ static void jacobi_pictures(void **state) {
                          KILN_OK);
         assert_int_equal(info.depth, p ? 16 : 8);
         assert_int_equal(info.channels, 3);
-        assert_int_equal(image_read(pictures[p]->result, pictures[p]->size, &info, SAMPLE_INT32, 0,
-                                    1, planes, why, sizeof why),
+        assert_int_equal(image_read(NULL, pictures[p]->result, pictures[p]->size, &info,
+                                    SAMPLE_INT32, 0, 1, planes, why, sizeof why),
                          KILN_OK);
         for (int i = 0; i < 3 * COUNT; i++)
             assert_true(planes[i % 3 * COUNT + i / 3] == nearbyint(fmin(fmax(x[i], 0), top)));

@@ -172,9 +172,9 @@ static uint8_t *pixels(const struct rig *rig, uint32_t width, uint32_t height) {
     int32_t *planes = malloc(count * 3 * sizeof *planes);
     uint8_t *rgb = malloc(count * 3);
     assert_true(planes && rgb);
-    assert_int_equal(
-        image_read(rig->result, rig->size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why),
-        KILN_OK);
+    assert_int_equal(image_read(NULL, rig->result, rig->size, &info, SAMPLE_INT32, 0, 1, planes,
+                                why, sizeof why),
+                     KILN_OK);
     for (size_t i = 0; i < 3 * count; i++)
         rgb[i] = (uint8_t)planes[i % 3 * count + i / 3];
     free(planes);

@@ -202,8 +202,8 @@ static void test_fortran(void **state) {
     assert_int_equal(info.height, 2);
     assert_int_equal(info.channels, 4);
     assert_int_equal(info.depth, 8);
-    assert_int_equal(image_read(file, size, &info, SAMPLE_INT32, 1, 2, planes, why, sizeof why),
-                     KILN_OK);
+    assert_int_equal(
+        image_read(NULL, file, size, &info, SAMPLE_INT32, 1, 2, planes, why, sizeof why), KILN_OK);
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 3; j++)
             for (int k = 0; k < 4; k++)
@@ -217,7 +217,7 @@ static enum kiln_status image_of(const char *header, const void *data, size_t da
     size_t size = file_make(file, 1, header, data, data_size);
     enum kiln_status status = image_probe(file, size, FORMAT_NPY, 100, &info, why, sizeof why);
     if (status == KILN_OK)
-        status = image_read(file, size, &info, sample, 0, scale, planes, why, sizeof why);
+        status = image_read(NULL, file, size, &info, sample, 0, scale, planes, why, sizeof why);
     return status;
 }
 

@@ -23,7 +23,7 @@ static enum kiln_status read_bytes(const void *bytes, size_t size) {
     memset(planes, 0x7f, sizeof planes);
     enum kiln_status status = image_probe(copy, size, FORMAT_NONE, 16, &info, why, sizeof why);
     if (status == KILN_OK)
-        status = image_read(copy, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why);
+        status = image_read(NULL, copy, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why);
     free(copy);
     return status;
 }
@@ -112,7 +112,7 @@ static void test_header_changed(void **state) {
     assert_int_equal(image_probe(file, sizeof file - 1, FORMAT_PGM, 16, &info, why, 160), KILN_OK);
     file[3] = '1';
     assert_int_equal(
-        image_read(file, sizeof file - 1, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why),
+        image_read(NULL, file, sizeof file - 1, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why),
         KILN_MALFORMED);
     assert_non_null(strstr(why, "changed"));
 }

@@ -112,7 +112,8 @@ static void variant_check(uint32_t width, uint32_t height, int color, int depth,
     assert_int_equal(info.height, height);
     assert_int_equal(info.channels, channels);
     assert_int_equal(info.depth, depth == 16 ? 16 : 8);
-    if (image_read(file.bytes, file.size, &info, SAMPLE_INT32, 0, 1, planes, why, 192) != KILN_OK)
+    if (image_read(NULL, file.bytes, file.size, &info, SAMPLE_INT32, 0, 1, planes, why, 192) !=
+        KILN_OK)
         fail_msg("color %d depth %d: %s", color, depth, why);
     for (uint32_t c = 0; c < channels; c++)
         for (uint32_t y = 0; y < height; y++)
@@ -155,7 +156,7 @@ static void file_check(const struct picture *picture, const uint8_t *file, uint6
     assert_int_equal(info.height, picture->height);
     assert_int_equal(info.channels, picture->channels);
     assert_int_equal(info.depth, picture->depth);
-    if (image_read(file, size, &info, SAMPLE_INT32, 0, 1, planes, why, 192))
+    if (image_read(NULL, file, size, &info, SAMPLE_INT32, 0, 1, planes, why, 192))
         fail_msg("%s", why);
     for (uint32_t c = 0; c < info.channels; c++)
         for (size_t i = 0; i < pixels; i++) {
@@ -323,7 +324,7 @@ static enum kiln_status read_bytes(const uint8_t *bytes, size_t size) {
     why[0] = '\0';
     enum kiln_status status = image_probe(copy, size, FORMAT_PNG, 64, &info, why, sizeof why);
     if (status == KILN_OK && (uint64_t)info.width * info.height * info.channels <= 64)
-        status = image_read(copy, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why);
+        status = image_read(NULL, copy, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why);
     free(copy);
     return status;
 }
