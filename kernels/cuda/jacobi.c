@@ -138,7 +138,9 @@ static bool layout_march(const struct stream *stream, const struct jacobi_args *
     layout->tiles_x = ((uint64_t)args->width + own - 1) / own;
     uint64_t strips = layout->tiles_x * (uint64_t)args->planes;
     struct layout best = {.cost = INFINITY};
-    for (uint64_t waves = 1; layout->warps == variant->warps && waves <= 4; waves++) {
+    bool fits = layout->warps == variant->warps &&
+                stream->device->functions[KERNEL_JACOBI][layout->function].resident[layout->warps];
+    for (uint64_t waves = 1; fits && waves <= 4; waves++) {
         uint64_t parts = waves * warps / strips;
         parts = parts < 1 ? 1 : parts > height ? height : parts;
         layout->part = (int)((height + parts - 1) / parts);
