@@ -1,8 +1,10 @@
 /*
  * lombscargle.cu: the kernels of `lombscargle` (kernels/lombscargle.h): sums on tensor cores
- * (lombscargle_tensor.h) or without (lombscargle_direct.h), power, peaks (lombscargle_peaks.h).
+ * (lombscargle_tensor.h) or without (lombscargle_direct.h), or by non-uniform FFTs
+ * (lombscargle_nufft.h), power, peaks (lombscargle_peaks.h).
  */
 #include "kernels/cuda/lombscargle_direct.h"
+#include "kernels/cuda/lombscargle_nufft_kernels.h"
 #include "kernels/cuda/lombscargle_peaks.h"
 #include "kernels/cuda/lombscargle_tensor.h"
 
@@ -53,7 +55,7 @@ static __device__ __forceinline__ lombscargle_model model_of(const lombscargle_g
     lombscargle_model model;
     model.yy = curve.yy;
     model.psd_factor = curve.psd_factor;
-    model.rounding = grid.fp32 ? LOMBSCARGLE_ROUNDING_FP32 : LOMBSCARGLE_ROUNDING_FP64;
+    model.rounding = grid.rounding;
     model.fit_mean = grid.fit_mean;
     model.normalization = grid.normalization;
     model.nterms = grid.nterms;

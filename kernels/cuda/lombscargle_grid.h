@@ -54,6 +54,7 @@ struct lombscargle_grid {
     const struct lombscargle_curve *curves; /* device, of the group; NULL: `one` */
     struct lombscargle_curve one;
     int32_t fit_mean, normalization, nterms, fp32;
+    double rounding;      /* sums of less are nothing */
     int64_t nf;           /* of the whole grid */
     int64_t first, count; /* frequencies of this launch */
     int64_t from, to;     /* samples of every curve, as far as it has them */
