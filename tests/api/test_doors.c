@@ -488,6 +488,27 @@ static void hanging_up_cancels(void **state) {
     session_destroy(session);
 }
 
+/* A handshake that comes byte by byte (its first record alone would take 78 s) is cut, as a request
+   line that does so is. */
+static void crawling_handshakes_are_cut(void **state) {
+    (void)state;
+    static const char hello[] = "\x16\x03\x01\x01\x00\x01\x00\x00\xfc\x03\x03";
+    const char *flags[] = {
+        "--tls-cert", folder.certificate, "--tls-key", folder.key, "--idle-timeout", "1", NULL};
+    struct daemon daemon;
+    char out[16];
+    bool closed = false;
+    daemon_start(&daemon, flags);
+    int fd = raw_open(&daemon);
+    double end = now_s() + 30;
+    for (size_t i = 0; !closed; i++) {
+        raw_exchange(fd, i < sizeof hello - 1 ? hello + i : "x", 1, out, sizeof out, 0.3, &closed);
+        assert_true(now_s() < end);
+    }
+    close(fd);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
 static void half_a_pair_is_refused(void **state) {
     (void)state;
     const char *const bad[][8] = {
@@ -517,6 +538,7 @@ int main(void) {
         cmocka_unit_test(early_refusals_arrive),
         cmocka_unit_test(plain_text_and_noise_are_no_handshake),
         cmocka_unit_test(hanging_up_cancels),
+        cmocka_unit_test(crawling_handshakes_are_cut),
         cmocka_unit_test(half_a_pair_is_refused),
     };
     int failed = cmocka_run_group_tests_name("api.doors", open, NULL, NULL);
