@@ -76,6 +76,18 @@ static bool has_room(const struct supervisor *supervisor) {
            !supervisor->exclusive && !supervisor->held;
 }
 
+/* A suspect is better tried elsewhere, which tells whether it or the device was the cause; else
+   the less busy of two. */
+static bool is_better(const struct dispatch *dispatch, const struct job *job,
+                      const struct supervisor *one, const struct supervisor *other) {
+    bool again = one - dispatch->supervisors == job->worker;
+    bool other_again = other - dispatch->supervisors == job->worker;
+    if (job->attempt > 0 && again != other_again) {
+        return other_again;
+    }
+    return one->running * other->slots < other->running * one->slots;
+}
+
 /* The worker with the largest share of free slots that may take this job now. A suspect takes an
    idle one, or reserves the one that is nearest to idle. */
 static struct supervisor *choose(struct dispatch *dispatch, const struct job *job) {
@@ -88,7 +100,7 @@ static struct supervisor *choose(struct dispatch *dispatch, const struct job *jo
         if (!fits || (job->attempt == 0 && !has_room(one))) {
             continue;
         }
-        if (!best || one->running * best->slots < best->running * one->slots) {
+        if (!best || is_better(dispatch, job, one, best)) {
             best = one;
         }
     }
@@ -402,6 +414,7 @@ static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, s
         queue_end_locked(dispatch, job, KILN_DRAINING, NULL, finished);
     } else if (supervisor->blameless || job->attempt == 0) {
         job->attempt += !supervisor->blameless;
+        job->suspect = job->worker;
         dispatch->stats.retried++;
         queue_return_locked(dispatch, job);
         return;

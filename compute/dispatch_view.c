@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-#define READY_AGE (15 * SECOND) /* of the last good answer of an idle device */
+#define READY_AGE  (15 * SECOND) /* of the last good answer of an idle device */
+#define NOTICE_AGE (3 * SECOND)  /* of the last sign of life, which comes every second */
 
 static const char *const state_names[DEVICE_STATE_COUNT] = {
     [DEVICE_UNAVAILABLE] = "unavailable", [DEVICE_OFF] = "off",
@@ -19,8 +20,14 @@ const char *device_state_name(enum device_state state) {
     return (unsigned)state < DEVICE_STATE_COUNT ? state_names[state] : "unknown";
 }
 
+/* It is given more time before it is replaced, but what cannot be relied on is not ready. */
+static bool is_silent(const struct supervisor *supervisor, uint64_t now) {
+    return supervisor->phase == WORKER_SERVING && now > supervisor->notice_ns + NOTICE_AGE;
+}
+
 static bool is_answering(const struct supervisor *supervisor, uint64_t now) {
-    if (supervisor->phase != WORKER_SERVING || supervisor->canary_failed) {
+    if (supervisor->phase != WORKER_SERVING || supervisor->canary_failed ||
+        is_silent(supervisor, now)) {
         return false;
     }
     /* A long job leaves no room for canaries; silence and its deadline are watched instead. */
@@ -44,7 +51,9 @@ bool dispatch_ready(struct dispatch *dispatch, char *why, size_t why_size) {
     } else if (!ready && first) {
         bool odd = first->phase == WORKER_SERVING;
         snprintf(why, why_size, "%s is %s%s%s", first->name,
-                 odd ? "not answering its canary" : device_state_name(supervisor_state(first)),
+                 is_silent(first, now) ? "giving no sign of life"
+                 : odd                 ? "not answering its canary"
+                                       : device_state_name(supervisor_state(first)),
                  first->reason[0] ? ": " : "", first->reason);
     } else if (!ready) {
         snprintf(why, why_size, "no device is in use");

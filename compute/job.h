@@ -158,7 +158,8 @@ struct job {
     int attempt;
     int shortages;     /* runs that ended for want of device memory */
     uint64_t retry_ns; /* not sent before */
-    int worker;
+    int worker;        /* that runs it, or died with it */
+    int suspect;       /* the first one that died with it, once attempt is 1 */
     int state;
     bool revoked; /* dispatch_cancel has asked for its end */
 };

@@ -10,8 +10,16 @@
 
 extern const struct job_type mandelbrot_job, jacobi_job, laplacian_job, lombscargle_job;
 
+#ifdef KILN_FAULTS
+extern const struct job_type fault_job; /* of kilnd-faults, in tests/devices/ */
+#endif
+
 const struct job_type *const job_types[] = {
-    &mandelbrot_job, &jacobi_job, &laplacian_job, &lombscargle_job, NULL,
+    &mandelbrot_job, &jacobi_job, &laplacian_job, &lombscargle_job,
+#ifdef KILN_FAULTS
+    &fault_job,
+#endif
+    NULL,
 };
 
 const struct job_type *job_type_find(const char *name) {

@@ -14,7 +14,8 @@
  * them. Answers that it had sent before it died still count.
  *
  * Deaths come closer together than a minute without a job done between: after the fifth the device
- * is `broken`: its jobs fail instead of waiting, and it is tried again every 30 s.
+ * is `broken`: its jobs fail instead of waiting, and it is tried again every 30 s. Deaths by a job
+ * that ends a second worker as well, running alone there, do not count.
  *
  * Thread: the dispatcher's, except supervisor_kill_locked (any, under the lock).
  */
@@ -83,8 +84,25 @@ void supervisor_serve_locked(struct dispatch *dispatch, struct supervisor *super
 
 /* ---- starting ---- */
 
-/* When to try again after a death, and whether to give up for now. `how` tells the death. */
-static void plan_respawn_locked(struct supervisor *supervisor, uint64_t now, const char *how) {
+/* Did it die with a suspect, which ran alone? Both workers that the job ended had answered a canary
+   before, and where there are two devices, both died with it: the job is the cause, and neither
+   death is held against a device. Else one bad client could take the devices from everybody. */
+static bool is_victim_locked(struct dispatch *dispatch, const struct supervisor *supervisor) {
+    for (int i = 0; i < supervisor->slots; i++) {
+        const struct job *job = supervisor->slot[i].job;
+        if (job && job->attempt > 0) {
+            struct supervisor *first = &dispatch->supervisors[job->suspect];
+            first->deaths -= first->deaths > 0;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* When to try again after a death, and whether to give up for now. `counts`: the device may be to
+   blame; `how` tells the death. */
+static void plan_respawn_locked(struct supervisor *supervisor, uint64_t now, bool counts,
+                                const char *how) {
     bool healthy = supervisor->ready_ns && now > supervisor->ready_ns + HEALTHY_TIME;
     if (healthy || now > supervisor->window_ns + DEATHS_WINDOW) {
         supervisor->deaths = 0;
@@ -92,18 +110,21 @@ static void plan_respawn_locked(struct supervisor *supervisor, uint64_t now, con
     if (supervisor->deaths == 0) {
         supervisor->window_ns = now;
     }
-    supervisor->deaths += !supervisor->blameless;
+    supervisor->deaths += counts;
     supervisor->phase = WORKER_WAITING;
     supervisor->ready_ns = 0;
-    if (supervisor->reason[0] == '\0') {
+    bool told = supervisor->reason[0] != '\0'; /* by the worker, or by us who killed it */
+    if (!told) {
         snprintf(supervisor->reason, sizeof supervisor->reason, "its worker %s", how);
     }
     if (supervisor->broken || supervisor->deaths >= DEATHS_MAX ||
         (supervisor->failed && !supervisor->served)) {
         if (supervisor->deaths >= DEATHS_MAX) {
+            char last[sizeof supervisor->reason];
+            memcpy(last, supervisor->reason, sizeof last);
             snprintf(supervisor->reason, sizeof supervisor->reason,
-                     "its worker died %d times within a minute; at last it %s", supervisor->deaths,
-                     how);
+                     "its worker died %d times within a minute; at last it %s%s%.160s",
+                     supervisor->deaths, how, told ? ": " : "", told ? last : "");
         }
         supervisor->broken = true;
         supervisor->deaths = 0;
@@ -120,7 +141,7 @@ static void start_failed(struct dispatch *dispatch, struct supervisor *superviso
     pthread_mutex_lock(&dispatch->lock);
     log_error("%s: %s", supervisor->name, why);
     snprintf(supervisor->reason, sizeof supervisor->reason, "%s", why);
-    plan_respawn_locked(supervisor, clock_ns(), why);
+    plan_respawn_locked(supervisor, clock_ns(), true, why);
     dispatch_hurry_locked(dispatch, supervisor->respawn_ns);
     queue_reject_locked(dispatch, &finished);
     pthread_mutex_unlock(&dispatch->lock);
@@ -316,7 +337,8 @@ void supervisor_on_death(struct dispatch *dispatch, struct supervisor *superviso
     if (dispatch->stopping) {
         supervisor->phase = WORKER_NONE;
     } else {
-        plan_respawn_locked(supervisor, clock_ns(), how);
+        bool counts = !supervisor->blameless && !is_victim_locked(dispatch, supervisor);
+        plan_respawn_locked(supervisor, clock_ns(), counts, how);
         dispatch_hurry_locked(dispatch, supervisor->respawn_ns);
     }
     queue_lose_locked(dispatch, supervisor, how, &finished);

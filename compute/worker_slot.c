@@ -238,6 +238,10 @@ static void serve(struct worker *worker, struct stream *stream) {
         ORDER_ACQUIRE(worker);
         command_run(worker, stream, &command, &answer);
         ORDER_RELEASE(worker);
+        if (answer.status == KILN_NO_MEMORY) {
+            /* What it took before there was no more goes back at once: others need it. */
+            worker->backend->begin(stream, NULL);
+        }
         if (send(worker->options->job_fd, &answer, sizeof answer, MSG_NOSIGNAL) < 0) {
             return;
         }

@@ -92,6 +92,7 @@ void *pool_take(struct pool *pool, size_t size) {
         if (pool->result != CUDA_SUCCESS) {
             /* The others give back what they do not use at their next job. */
             atomic_fetch_add(&pool->device->pressure, 1);
+            pool->ran_short = true;
             return NULL;
         }
     }
@@ -116,9 +117,11 @@ void pool_release(struct pool *pool, struct pool_mark mark) {
 void pool_rewind(struct pool *pool) {
     uint32_t pressure = atomic_load(&pool->device->pressure);
     size_t size = pool->most;
-    bool shrink =
-        pressure != pool->pressure && pool->count == 1 && pool->chunks[0].size > pool->smallest;
+    bool asked = pool->ran_short || (pressure != pool->pressure && pool->count == 1);
+    bool shrink = asked && (pool->count > 1 || (pool->count == 1 &&
+                                                pool->chunks[0].size > pool->smallest));
     pool->pressure = pressure;
+    pool->ran_short = false;
     if (pool->count != 1 || shrink) {
         size = shrink || size < pool->smallest ? pool->smallest : size;
         chunks_free(pool);

@@ -38,6 +38,7 @@ struct pool {
     size_t taken;      /* bytes since the last rewind, with alignment */
     size_t most;       /* the most that `taken` has been since then */
     uint32_t pressure; /* the device's pressure that this pool has answered */
+    bool ran_short;    /* since the last rewind: what it has is of no use to its job */
     CUresult result;   /* of the last allocation */
 };
 
@@ -60,7 +61,7 @@ struct pool_mark pool_mark(const struct pool *pool);
 void pool_release(struct pool *pool, struct pool_mark mark);
 
 /** Makes everything free; nothing of the device may still use it. Joins the chunks, and gives back
-    what exceeds the first size after another stream ran out of memory. */
+    what exceeds the first size after this or another stream ran out of memory. */
 void pool_rewind(struct pool *pool);
 
 #endif

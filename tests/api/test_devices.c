@@ -1,0 +1,585 @@
+/*
+ * test_devices.c: broken devices and workers, through HTTP, and what others notice of them.
+ *
+ * The daemon is kilnd-faults, whose jobs of kind `fault` do the damage (tests/devices/). With
+ * KILN_TEST_DEVICE=cuda:0 the kernels are a GPU's. KILN_SOAK=1 is the long form. Each figure is
+ * printed beside its target; what fails the test is a wrong answer or a bound for any machine.
+ */
+#include "tests/api/lib_decode.h"
+
+#include <cjson/cJSON.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INNOCENTS 4
+#define PATIENCE  60.0 /* seconds; no measure but the end of patience */
+
+static bool is_long(void) {
+    return getenv("KILN_SOAK") != NULL;
+}
+
+static bool on_gpu(void) {
+    const char *device = getenv("KILN_TEST_DEVICE");
+    return device != NULL && strncmp(device, "cuda", 4) == 0;
+}
+
+static const char *device_name(void) {
+    return on_gpu() ? getenv("KILN_TEST_DEVICE") : "cpu:0";
+}
+
+/* ---- asking ---- */
+
+/* Seeds differ, so that no two requests share one job. */
+static void fault_ask(struct session *session, const char *query, struct answer *answer) {
+    static atomic_uint seed;
+    char path[160];
+    snprintf(path, sizeof path, "/v1/fault?%s&seed=%u", query, atomic_fetch_add(&seed, 1));
+    session_get(session, path, answer);
+}
+
+static int status_of(struct session *session, const char *path) {
+    struct answer answer;
+    session_get(session, path, &answer);
+    int status = answer.status;
+    answer_free(&answer);
+    return status;
+}
+
+/* Asks for the fault and checks the problem's status and page. Returns the seconds. */
+static double fault_expect(struct session *session, const char *query, int status,
+                           const char *page) {
+    struct answer answer;
+    double began = now_s();
+    fault_ask(session, query, &answer);
+    double took = now_s() - began;
+    assert_status(&answer, status);
+    assert_non_null(strstr(answer.body, page));
+    answer_free(&answer);
+    return took;
+}
+
+/* Seconds until the daemon says that it is ready and a job proves it. */
+static double ready_wait(struct session *session) {
+    double began = now_s();
+    while (status_of(session, "/readyz") != 200) {
+        assert_true(now_s() - began < PATIENCE);
+        sleep_s(0.001);
+    }
+    struct answer answer;
+    fault_ask(session, "what=none", &answer);
+    assert_status(&answer, 200);
+    answer_free(&answer);
+    return now_s() - began;
+}
+
+/* A device's state and reason as /v1/devices has them. */
+struct look {
+    char state[32], reason[256];
+    pid_t pid;
+    int respawns;
+};
+
+static void text_copy(const cJSON *device, const char *name, char *out, size_t size) {
+    const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(device, name));
+    snprintf(out, size, "%s", text != NULL ? text : "");
+}
+
+static int number_of(const cJSON *device, const char *name) {
+    const cJSON *item = cJSON_GetObjectItemCaseSensitive(device, name);
+    return item != NULL ? (int)cJSON_GetNumberValue(item) : 0;
+}
+
+static struct look device_look(struct session *session, const char *wanted) {
+    struct look look = {.pid = 0};
+    struct answer answer;
+    char name[32];
+    const cJSON *device;
+    session_get(session, "/v1/devices", &answer);
+    assert_status(&answer, 200);
+    cJSON *document = cJSON_Parse(answer.body);
+    assert_non_null(document);
+    cJSON_ArrayForEach(device, cJSON_GetObjectItemCaseSensitive(document, "devices")) {
+        text_copy(device, "name", name, sizeof name);
+        if (strcmp(name, wanted) == 0) {
+            text_copy(device, "state", look.state, sizeof look.state);
+            text_copy(device, "reason", look.reason, sizeof look.reason);
+            look.pid = number_of(device, "pid");
+            look.respawns = number_of(device, "respawns");
+        }
+    }
+    cJSON_Delete(document);
+    answer_free(&answer);
+    return look;
+}
+
+static void state_wait(struct session *session, const char *device, const char *state) {
+    double end = now_s() + PATIENCE;
+    while (strcmp(device_look(session, device).state, state) != 0) {
+        assert_true(now_s() < end);
+        sleep_s(0.01);
+    }
+}
+
+/* ---- innocents: clients beside the damage, who compare every answer ---- */
+
+struct innocent {
+    pthread_t thread;
+    const struct daemon *daemon;
+    char path[160];
+    char *expected;
+    size_t size;
+    atomic_bool *stop;
+    unsigned right, wrong;
+    double worst;
+};
+
+static void *innocent_run(void *argument) {
+    struct innocent *one = argument;
+    struct session *session = session_create(one->daemon);
+    while (!atomic_load(one->stop)) {
+        struct answer answer;
+        double began = now_s();
+        session_get(session, one->path, &answer);
+        double took = now_s() - began;
+        bool right = answer.status == 200 && answer.size == one->size &&
+                     memcmp(answer.body, one->expected, one->size) == 0;
+        if (!right && one->wrong == 0) {
+            print_message("  %s: %d %.300s\n", one->path, answer.status,
+                          answer.status == 200 ? "other bytes" : answer.body);
+        }
+        one->right += right;
+        one->wrong += !right;
+        one->worst = took > one->worst ? took : one->worst;
+        answer_free(&answer);
+        sleep_s(0.002);
+    }
+    session_destroy(session);
+    return NULL;
+}
+
+static void innocents_start(struct innocent *innocents, struct session *session,
+                            const struct daemon *daemon, atomic_bool *stop) {
+    for (size_t i = 0; i < INNOCENTS; i++) {
+        struct innocent *one = &innocents[i];
+        struct answer answer;
+        *one = (struct innocent){.daemon = daemon, .stop = stop};
+        snprintf(one->path, sizeof one->path,
+                 "/v1/mandelbrot?format=raw&field=count&precision=fp64&width=%zu&height=48&"
+                 "max_iter=500",
+                 64 + i);
+        session_get(session, one->path, &answer);
+        assert_status(&answer, 200);
+        one->expected = answer.body;
+        one->size = answer.size;
+        answer.body = NULL;
+        answer_free(&answer);
+    }
+    for (size_t i = 0; i < INNOCENTS; i++) {
+        assert_int_equal(pthread_create(&innocents[i].thread, NULL, innocent_run, &innocents[i]),
+                         0);
+    }
+}
+
+static void innocents_stop(struct innocent *innocents, atomic_bool *stop) {
+    unsigned right = 0, wrong = 0;
+    double worst = 0;
+    atomic_store(stop, true);
+    for (size_t i = 0; i < INNOCENTS; i++) {
+        pthread_join(innocents[i].thread, NULL);
+        right += innocents[i].right;
+        wrong += innocents[i].wrong;
+        worst = innocents[i].worst > worst ? innocents[i].worst : worst;
+        free(innocents[i].expected);
+    }
+    print_message("  beside them: %u right answers, %u others (target 0), slowest %.3f s\n", right,
+                  wrong, worst);
+    assert_true(right > 0);
+    assert_int_equal(wrong, 0);
+}
+
+/* ---- tests ---- */
+
+/* The shipped program has no such kind. */
+static void shipped(void **state) {
+    struct daemon daemon;
+    struct answer answer;
+    (void)state;
+    setenv("KILND", getenv("KILND_SHIPPED"), 1);
+    daemon_start(&daemon, NULL);
+    setenv("KILND", getenv("KILND_FAULTS"), 1);
+    struct session *session = session_create(&daemon);
+    assert_int_equal(status_of(session, "/v1/fault?what=none"), 404);
+    session_get(session, "/v1/jobs/types", &answer);
+    assert_status(&answer, 200);
+    assert_null(strstr(answer.body, "\"fault\""));
+    answer_free(&answer);
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+struct row {
+    const char *query, *page;
+    int status, count, soak;
+};
+
+/* Faults that end the worker fail their own job only, and the next worker is there soon. */
+static const struct row rows[] = {
+    {"what=store", "/problems/device-fault", 500, 5, 50},
+    {"what=trap", "/problems/device-fault", 500, 2, 20},
+    {"what=misaligned", "/problems/device-fault", 500, 2, 20},
+    {"what=report", "/problems/device-fault", 500, 2, 20},
+    {"what=kill", "/problems/device-fault", 500, 2, 20},
+    {"what=exit", "/problems/device-fault", 500, 2, 20},
+    {"what=lie", "/problems/internal", 500, 2, 20},
+    {"what=forge", "/problems/internal", 500, 2, 20},
+};
+
+static void rows_ask(struct session *session) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *row = &rows[i];
+        int count = is_long() ? row->soak : row->count;
+        double answered = 0, again = 0;
+        for (int round = 0; round < count; round++) {
+            double took = fault_expect(session, row->query, row->status, row->page);
+            answered = took > answered ? took : answered;
+            took = ready_wait(session);
+            again = took > again ? took : again;
+        }
+        print_message("  %-15s × %2d: answered %d after at most %.3f s; ready again after at most "
+                      "%.3f s (target 1 s)\n",
+                      row->query, count, row->status, answered, again);
+        assert_true(again < PATIENCE / 2);
+    }
+}
+
+static void faults_beside_innocents(void **state) {
+    static struct innocent innocents[INNOCENTS];
+    atomic_bool stop = false;
+    struct daemon daemon;
+    (void)state;
+    daemon_start(&daemon, NULL);
+    struct session *session = session_create(&daemon);
+    innocents_start(innocents, session, &daemon, &stop);
+    rows_ask(session);
+    innocents_stop(innocents, &stop);
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* With no good job between them, too, bad jobs are answered as such and do not cost the device. */
+static void faults_alone(void **state) {
+    struct daemon daemon;
+    (void)state;
+    daemon_start(&daemon, NULL);
+    struct session *session = session_create(&daemon);
+    int count = is_long() ? 50 : 8;
+    double began = now_s();
+    for (int i = 0; i < count; i++) {
+        fault_expect(session, "what=store", 500, "/problems/device-fault");
+        assert_string_not_equal(device_look(session, device_name()).state, "unavailable");
+    }
+    print_message("  %d in a row: %.3f s each; ready after %.3f s\n", count,
+                  (now_s() - began) / count, ready_wait(session));
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* A packet that makes no sense costs the worker; the job may still have its right answer. */
+static void garbage(void **state) {
+    struct daemon daemon;
+    struct answer answer;
+    (void)state;
+    daemon_start(&daemon, NULL);
+    struct session *session = session_create(&daemon);
+    int before = device_look(session, device_name()).respawns;
+    fault_ask(session, "what=garbage", &answer);
+    assert_true(answer.status == 200 || answer.status == 500);
+    answer_free(&answer);
+    ready_wait(session);
+    struct look look = device_look(session, device_name());
+    assert_true(look.respawns > before);
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* A kernel that never ends costs its own job 504, whether it looks at its cancel word or not. */
+static void endless(void **state) {
+    static const char *const flags[] = {"--deadline", "3", NULL};
+    static const char *const queries[] = {"what=polite", "what=spin"};
+    static struct innocent innocents[INNOCENTS];
+    atomic_bool stop = false;
+    struct daemon daemon;
+    (void)state;
+    daemon_start(&daemon, flags);
+    struct session *session = session_create(&daemon);
+    innocents_start(innocents, session, &daemon, &stop);
+    for (int i = 0; i < 2; i++) {
+        int count = !is_long() ? 1 : i == 0 ? 5 : 20;
+        double worst = 0, again = 0;
+        pid_t pid = worker_pid(session);
+        for (int round = 0; round < count; round++) {
+            double took = fault_expect(session, queries[i], 504, "/problems/deadline");
+            assert_true(took > 2.9 && took < PATIENCE);
+            worst = took > worst ? took : worst;
+            took = ready_wait(session);
+            again = took > again ? took : again;
+        }
+        print_message("  %-15s × %2d: 504 at the deadline + %.3f s at most (target 1 s); ready "
+                      "again after at most %.3f s\n",
+                      queries[i], count, worst - 3, again);
+        assert_true(i == 1 || worker_pid(session) == pid); /* who gives up is not replaced */
+    }
+    innocents_stop(innocents, &stop);
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* Who takes all memory is told so; the next ones, on whatever slot, find enough. */
+static void memory(void **state) {
+    static const char *const limited[] = {"--device-memory", "1G", NULL};
+    struct daemon daemon;
+    char value[16];
+    (void)state;
+    daemon_start(&daemon, on_gpu() ? NULL : limited);
+    struct session *session = session_create(&daemon);
+    int count = is_long() ? 20 : 3;
+    double worst = 0;
+    for (int round = 0; round < count; round++) {
+        struct answer answer;
+        double began = now_s();
+        fault_ask(session, "what=device-memory", &answer);
+        double took = now_s() - began;
+        worst = took > worst ? took : worst;
+        assert_status(&answer, 503);
+        assert_non_null(strstr(answer.body, "/problems/no-memory"));
+        assert_true(answer_header(&answer, "Retry-After", value, sizeof value));
+        answer_free(&answer);
+        for (int next = 0; next < 8; next++) {
+            assert_int_equal(status_of(session, "/v1/mandelbrot?width=4000&height=4000&max_iter=2"
+                                                "&format=raw"),
+                             200);
+        }
+        if (!on_gpu() || round == 0) {
+            fault_expect(session, "what=host-memory", 503, "/problems/no-memory");
+            assert_int_equal(status_of(session, "/v1/mandelbrot?width=300&height=200"), 200);
+        }
+        fault_expect(session, "device_bytes=100000000000000", 507, "/problems/job-too-large");
+    }
+    print_message("  all device memory × %d: 503 after at most %.3f s, the 8 next ones fine\n",
+                  count, worst);
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* ---- signals ---- */
+
+struct waiter {
+    pthread_t thread;
+    const struct daemon *daemon;
+    int status;
+};
+
+static void *waiter_run(void *argument) {
+    struct waiter *waiter = argument;
+    struct session *session = session_create(waiter->daemon);
+    struct answer answer;
+    fault_ask(session, "what=none&ms=400", &answer);
+    waiter->status = answer.status;
+    answer_free(&answer);
+    session_destroy(session);
+    return NULL;
+}
+
+/* Sends a signal to the worker with jobs in flight, and holds /readyz against what is true: once it
+   has said no, it says yes again only for another worker. Prints the two times. */
+static void signal_round(struct daemon *daemon, struct session *session, int number,
+                         const char *name) {
+    struct waiter waiters[6];
+    pid_t old = worker_pid(session), pid = 0;
+    double noticed = 0;
+    bool ready;
+    for (size_t i = 0; i < 6; i++) {
+        waiters[i] = (struct waiter){.daemon = daemon};
+        assert_int_equal(pthread_create(&waiters[i].thread, NULL, waiter_run, &waiters[i]), 0);
+    }
+    sleep_s(0.1);
+    double began = now_s();
+    assert_int_equal(kill(old, number), 0);
+    do {
+        ready = status_of(session, "/readyz") == 200;
+        pid = worker_pid(session); /* after it: a worker that is there now was not yet before */
+        noticed = !ready && noticed == 0 ? now_s() - began : noticed;
+        if (noticed > 0 && ready) {
+            assert_int_not_equal(pid, old);
+        }
+        assert_true(now_s() - began < PATIENCE);
+        sleep_s(0.0005);
+    } while (!ready || pid == old || pid == 0);
+    double again = now_s() - began;
+    for (size_t i = 0; i < 6; i++) {
+        pthread_join(waiters[i].thread, NULL);
+        assert_int_equal(waiters[i].status, 200);
+    }
+    print_message("  %s: 6 jobs in flight answered; not ready after %.3f s, ready after %.3f s\n",
+                  name, noticed, again);
+    assert_true(number == SIGKILL || (noticed > 0 && noticed < 8)); /* 3 s and a noisy machine */
+}
+
+static void signals(void **state) {
+    struct daemon daemon;
+    (void)state;
+    daemon_start(&daemon, NULL);
+    struct session *session = session_create(&daemon);
+    for (int i = 0; i < (is_long() ? 20 : 3); i++) {
+        signal_round(&daemon, session, SIGKILL, "SIGKILL");
+    }
+    for (int i = 0; i < (is_long() ? 5 : 1); i++) {
+        signal_round(&daemon, session, SIGSTOP, "SIGSTOP");
+    }
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* ---- devices that keep failing ---- */
+
+static char breaks[64] = "/tmp/kiln-breaks-XXXXXX"; /* names the device whose canaries fail */
+
+static void breaks_write(const char *device) {
+    FILE *file = fopen(breaks, "w");
+    assert_non_null(file);
+    fprintf(file, "%s\n", device);
+    fclose(file);
+}
+
+static void pair_start(struct daemon *daemon) {
+    static const char *const flags[] = {"--device", "cuda:0,cpu", NULL};
+    if (!on_gpu()) {
+        setenv("KILN_MODULE_PATH", getenv("KILN_STANDIN"), 1);
+    }
+    daemon_start(daemon, flags);
+    unsetenv("KILN_MODULE_PATH");
+}
+
+/* One of two devices fails: it is tried again with growing pauses, then taken out with the reason,
+   and the other one serves all along. */
+static void one_of_two(void **state) {
+    struct daemon daemon;
+    struct answer answer;
+    (void)state;
+    pair_start(&daemon);
+    struct session *session = session_create(&daemon);
+    state_wait(session, "cuda:0", "ready");
+    state_wait(session, "cpu:0", "ready");
+    breaks_write("cuda:0");
+    double began = now_s();
+    assert_int_equal(kill(device_look(session, "cuda:0").pid, SIGKILL), 0);
+    struct look look;
+    do {
+        assert_int_equal(status_of(session, "/readyz"), 200);
+        session_get(session, "/v1/mandelbrot?width=64&height=64&max_iter=50", &answer);
+        assert_status(&answer, 200);
+        answer_free(&answer);
+        look = device_look(session, "cuda:0");
+        assert_true(now_s() - began < PATIENCE);
+    } while (strcmp(look.state, "unavailable") != 0);
+    double took = now_s() - began;
+    print_message("  cuda:0 taken out after %.2f s (pauses 0, 0.1, 0.5, 2 s): %s\n", took,
+                  look.reason);
+    assert_true(took > 2.6);
+    assert_non_null(strstr(look.reason, "died 5 times"));
+    assert_non_null(strstr(look.reason, "an illegal address was met"));
+    assert_int_equal(look.respawns, 4);
+    fault_expect(session, "device=cuda:0", 503, "/problems/no-device");
+    fault_ask(session, "what=none", &answer);
+    assert_header(&answer, "Kiln-Device", "cpu:0");
+    answer_free(&answer);
+    breaks_write("");
+    if (is_long()) { /* it is tried again every 30 s */
+        began = now_s();
+        state_wait(session, "cuda:0", "ready");
+        print_message("  cuda:0 is back %.1f s after its repair\n", now_s() - began);
+    }
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* The only device fails: the daemon is not ready and says why. */
+static void only_one(void **state) {
+    const char *device = device_name();
+    struct daemon daemon;
+    struct answer answer;
+    (void)state;
+    daemon_start(&daemon, NULL);
+    struct session *session = session_create(&daemon);
+    breaks_write(device);
+    assert_int_equal(kill(worker_pid(session), SIGKILL), 0);
+    state_wait(session, device, "unavailable");
+    session_get(session, "/readyz", &answer);
+    assert_status(&answer, 503);
+    assert_non_null(strstr(answer.body, device));
+    answer_free(&answer);
+    fault_expect(session, "what=none", 503, "/problems/no-device");
+    breaks_write("");
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* A bad job's second attempt is made on the other device: both stay. */
+static void bad_jobs_of_two(void **state) {
+    static const char *const devices[] = {"cuda:0", "cpu:0"};
+    struct daemon daemon;
+    (void)state;
+    pair_start(&daemon);
+    struct session *session = session_create(&daemon);
+    state_wait(session, "cuda:0", "ready");
+    state_wait(session, "cpu:0", "ready");
+    int first[2], second[2];
+    for (int i = 0; i < 2; i++) {
+        first[i] = device_look(session, devices[i]).respawns;
+    }
+    for (int round = 0; round < 12; round++) {
+        fault_expect(session, "what=kill", 500, "/problems/device-fault");
+        for (int i = 0; i < 2; i++) {
+            assert_string_not_equal(device_look(session, devices[i]).state, "unavailable");
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        state_wait(session, devices[i], "ready");
+        second[i] = device_look(session, devices[i]).respawns;
+        print_message("  %s: %d workers lost to 12 bad jobs\n", devices[i], second[i] - first[i]);
+        assert_true(second[i] > first[i]);
+    }
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shipped),    cmocka_unit_test(faults_beside_innocents),
+        cmocka_unit_test(garbage),    cmocka_unit_test(faults_alone),
+        cmocka_unit_test(endless),    cmocka_unit_test(memory),
+        cmocka_unit_test(signals),    cmocka_unit_test(one_of_two),
+        cmocka_unit_test(only_one),   cmocka_unit_test(bad_jobs_of_two),
+    };
+    const char *faults = getenv("KILND_FAULTS"), *shipped_path = getenv("KILND");
+    if (faults == NULL || shipped_path == NULL || getenv("KILN_STANDIN") == NULL) {
+        printf("KILND, KILND_FAULTS and KILN_STANDIN say where the programs are: skipped\n");
+        return 77;
+    }
+    setenv("KILND_SHIPPED", shipped_path, 1);
+    setenv("KILND", faults, 1);
+    int fd = mkstemp(breaks);
+    if (fd < 0) {
+        return 1;
+    }
+    close(fd);
+    setenv("KILN_FAULT_FILE", breaks, 1);
+    int failed = cmocka_run_group_tests_name("api.devices", tests, NULL, NULL);
+    unlink(breaks);
+    return failed;
+}
