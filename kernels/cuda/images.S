@@ -14,4 +14,5 @@ kiln_image_\name:
     image spectral
     image laplacian
     image lombscargle
+    image png
     .section .note.GNU-stack, "", @progbits

@@ -184,8 +184,7 @@ static enum kiln_status span_close(struct stream *stream) {
 /* Opens a span of the current phase before device work, unless one is open. A span that follows
    another at once starts at its stop. */
 static enum kiln_status span_open(struct stream *stream, bool adjacent) {
-    if (stream->open || stream->phase < 0 || stream->phase >= PHASE_ENCODE ||
-        stream->span_count == SPANS_MAX) {
+    if (stream->open || stream->phase < 0 || stream->span_count == SPANS_MAX) {
         return KILN_OK;
     }
     struct span *span = &stream->spans[stream->span_count];
@@ -236,6 +235,12 @@ enum kiln_status stream_begin(struct stream *stream, struct control *control) {
     return status;
 }
 
+static void encode_start(struct stream *stream) {
+    if (stream->encode_ns == 0) {
+        stream->encode_ns = now_ns();
+    }
+}
+
 enum kiln_status stream_phase(struct stream *stream, enum phase phase) {
     static const char *const names[PHASE_COUNT] = {"kiln upload", "kiln kernel", "kiln download",
                                                    "kiln encode"};
@@ -247,8 +252,9 @@ enum kiln_status stream_phase(struct stream *stream, enum phase phase) {
     range_end(stream);
     stream->phase = (int)phase;
     stream->range = range_start(names[phase]);
-    if (phase == PHASE_ENCODE && stream->encode_ns == 0) {
-        stream->encode_ns = now_ns();
+    if (phase == PHASE_ENCODE && !adjacent) { /* the host's part, unless the device is at work */
+        encode_start(stream);
+        return status;
     }
     return status == KILN_OK ? span_open(stream, adjacent) : status;
 }
@@ -272,6 +278,28 @@ void *stream_host(struct stream *stream, size_t size) {
 void *stream_result(struct stream *stream, void *host, size_t size) {
     (void)host;
     return stream_reserve(stream, size);
+}
+
+/* What the pool holds has one address for host and device, as all that the driver allocates. */
+void *stream_mapped(struct stream *stream, void *host, size_t size) {
+    const struct device *device = stream->device;
+    const uint8_t *at = host;
+    for (int i = 0; i < device->pin_count; i++) {
+        const struct pin *pin = &device->pins[i];
+        if (at >= pin->base && at < pin->base + pin->size) {
+            size_t offset = (size_t)(at - pin->base);
+            return pin->address && size <= pin->size - offset
+                       ? (void *)(uintptr_t)(pin->address + offset)
+                       : NULL;
+        }
+    }
+    for (int i = 0; i < stream->host.count; i++) {
+        const struct chunk *chunk = &stream->host.chunks[i];
+        if (at >= chunk->base && at < chunk->base + chunk->size) {
+            return size <= chunk->size - (size_t)(at - chunk->base) ? host : NULL;
+        }
+    }
+    return NULL;
 }
 
 void *stream_zeroed(struct stream *stream, size_t size) {
@@ -366,6 +394,9 @@ enum kiln_status stream_wait(struct stream *stream) {
     if (status == KILN_OK && stream->busy) {
         status = drain(stream);
     }
+    if (stream->phase == PHASE_ENCODE) {
+        encode_start(stream);
+    }
     return status == KILN_OK && stream_cancelled(stream) ? KILN_CANCELLED : status;
 }
 
@@ -373,7 +404,8 @@ enum kiln_status stream_wait(struct stream *stream) {
 static enum kiln_status spans_add(struct stream *stream, struct timing *timing) {
     double *const sums[] = {[PHASE_UPLOAD] = &timing->upload,
                             [PHASE_KERNEL] = &timing->kernel,
-                            [PHASE_DOWNLOAD] = &timing->download};
+                            [PHASE_DOWNLOAD] = &timing->download,
+                            [PHASE_ENCODE] = &timing->encode};
     enum kiln_status status = KILN_OK;
     for (int i = 0; status == KILN_OK && i < stream->span_count; i++) {
         const struct span *span = &stream->spans[i];
