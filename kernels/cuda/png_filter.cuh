@@ -127,21 +127,19 @@ static __device__ __forceinline__ uint32_t byte_filter(const png_grid &grid,
 }
 
 /* Four filtered bytes that begin at `at` of the strip, inside the piece; those behind its end are
-   0. */
+   0. What nearly all need is loaded before it is known whether these do. */
 static __device__ __forceinline__ uint32_t quad_filter(const png_grid &grid,
                                                        const piece_place &place, unsigned filter,
                                                        const uint32_t *last, uint32_t at) {
     uint32_t row = at / place.line, column = at - row * place.line;
     uint32_t end = place.begin + place.size;
+    int64_t y = place.first + row;
+    int64_t pixel = y * grid.width + column - 1, back = filter == FILTER_UP && y > 0 ? grid.width : 1;
+    int64_t first = pixel > 0 ? pixel : 0, before = pixel > back ? pixel - back : 0;
+    uint32_t here = bytes_load(grid.indices + first, last);
+    uint32_t other = bytes_load(grid.indices + before, last);
     if (column >= 2 && column + 4 <= place.line && at + 4 <= end) {
-        int64_t y = place.first + row;
-        const uint8_t *pixel = grid.indices + y * grid.width + (column - 1);
-        uint32_t here = bytes_load(pixel, last);
-        if (filter == FILTER_NONE) {
-            return here;
-        }
-        int64_t back = filter == FILTER_UP && y > 0 ? grid.width : 1;
-        return bytes_subtract(here, bytes_load(pixel - back, last));
+        return filter == FILTER_NONE ? here : bytes_subtract(here, other);
     }
     uint32_t quad = 0;
     for (int i = 0; i < 4 && at + i < end; i++) {
@@ -161,7 +159,7 @@ static __device__ __forceinline__ void piece_filter(const png_grid &grid, const 
     const uint32_t *last = last_word(grid);
     uint32_t sum = 0;
     unsigned long long sums = 0;
-#pragma unroll 4
+#pragma unroll 2
     for (uint32_t i = 4 * block_thread(); i < PNG_PIECE; i += 128 * PNG_WARPS) {
         uint32_t quad = 0;
         if (i < place.size) {
