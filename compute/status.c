@@ -33,7 +33,8 @@ static const char help_NOT_ACCEPTABLE[] =
 
 static const char help_REVOKED[] =
     "While this request's job was waiting or running, another request cancelled it with DELETE "
-    "/v1/jobs/{id}. It was dropped from the queue, or stopped, and its result was thrown away. "
+    "/v1/jobs/{id}. It was dropped from the queue, or stopped, and its result was thrown away; "
+    "so it is for all requests that waited for the same job. "
     "Nothing is wrong with the request: send it again if the result is still wanted.";
 
 static const char help_LENGTH_REQUIRED[] =
@@ -106,7 +107,7 @@ static const char help_DEADLINE[] =
 static const char help_JOB_TOO_LARGE[] =
     "The job's input, result or working memory can never fit into this daemon's arena or the "
     "device's memory, however idle they are. Ask for a smaller result, another device, or start "
-    "the daemon with a larger --arena.";
+    "the daemon with a larger --arena or --device-memory.";
 
 /* A status without a paragraph does not compile. */
 #define X(symbol_, http_, slug_, title_)                                                           \

@@ -8,6 +8,7 @@
 #include "server/metrics.h"
 #include "server/problem.h"
 #include "server/reply.h"
+#include "server/reuse.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,6 +45,7 @@ void exchange_destroy(struct exchange *exchange) {
     if (exchange == NULL) {
         return;
     }
+    reuse_end(exchange);
     arena_give(exchange->service->arena, &exchange->body);
     arena_give(exchange->service->arena, &exchange->job.body);
     arena_give(exchange->service->arena, &exchange->job.result);

@@ -76,6 +76,10 @@ static bool worker_flag(struct worker_options *options, const char *flag, const 
         options->arena_size = (size_t)number;
         return true;
     }
+    if (strcmp(flag, "--device-bytes") == 0) {
+        options->device_bytes = (uint64_t)number;
+        return true;
+    }
     const struct {
         const char *flag;
         int *place;

@@ -26,6 +26,8 @@ struct options {
     char config[OPTION_TEXT_MAX];    /* "" for none */
     uint64_t slots, threads;         /* 0: the default of the device */
     uint64_t arena;                  /* bytes */
+    uint64_t cache_bytes;            /* 0: every request runs its own job */
+    uint64_t device_memory;          /* bytes; 0: all there is */
     uint64_t max_body;               /* bytes */
     uint64_t max_pixels, max_iterations, max_samples, max_frequencies;
     uint64_t queue; /* jobs */

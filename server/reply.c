@@ -60,6 +60,10 @@ struct MHD_Response *reply_block(struct arena *arena, struct block *block, uint6
     return response;
 }
 
+struct MHD_Response *reply_result(const struct result *result) {
+    return reply_constant(result_bytes(result), (size_t)result->size);
+}
+
 void reply_header(struct MHD_Response *response, const char *name, const char *format, ...) {
     char value[512];
     va_list arguments;
@@ -71,6 +75,20 @@ void reply_header(struct MHD_Response *response, const char *name, const char *f
     }
 }
 
+void reply_media(struct MHD_Response *response, const char *media) {
+    if (response != NULL) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, media);
+        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    }
+}
+
+enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Response *response) {
+    exchange->stage = STAGE_ANSWERED;
+    exchange->http = http;
+    client_phase_set(exchange->client, CLIENT_SENDING);
+    return MHD_queue_response(exchange->connection, (unsigned int)http, response);
+}
+
 enum MHD_Result reply_send(struct exchange *exchange, int http, const char *media,
                            struct MHD_Response *response) {
     exchange->stage = STAGE_ANSWERED;
@@ -78,8 +96,7 @@ enum MHD_Result reply_send(struct exchange *exchange, int http, const char *medi
         return MHD_NO;
     }
     if (media != NULL) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, media);
-        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        reply_media(response, media);
     }
     if (exchange->close || atomic_load(&exchange->service->draining)) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
@@ -87,9 +104,7 @@ enum MHD_Result reply_send(struct exchange *exchange, int http, const char *medi
     if (exchange->close) {
         client_linger(exchange->client);
     }
-    exchange->http = http;
-    client_phase_set(exchange->client, CLIENT_SENDING);
-    enum MHD_Result result = MHD_queue_response(exchange->connection, (unsigned int)http, response);
+    enum MHD_Result result = reply_again(exchange, http, response);
     MHD_destroy_response(response);
     return result;
 }

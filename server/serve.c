@@ -129,8 +129,7 @@ static bool start(struct service *service, const struct options *options,
                   struct listener **listener, char *why, size_t why_size) {
     enum kiln_status status = service_init(service, options);
     if (status != KILN_OK) {
-        snprintf(why, why_size, "the arena of %llu bytes cannot be made (--arena)",
-                 (unsigned long long)options->arena);
+        snprintf(why, why_size, "the arena (--arena) or the cache (--cache-bytes) cannot be made");
         return false;
     }
     if (clients_create(options->idle_timeout, &service->clients) != KILN_OK ||

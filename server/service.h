@@ -22,12 +22,14 @@
 #endif
 
 struct loader;
+struct reuse;
 struct clients;
 
 struct service {
     const struct options *options;
     struct limits limits;
     struct arena *arena;
+    struct reuse *reuse;       /* results that are kept or shared; NULL: none */
     struct loader *loader;     /* threads that read large bodies */
     struct clients *clients;   /* the connections */
     char kinds[64];            /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
@@ -38,7 +40,7 @@ struct service {
     struct dispatch *dispatch; /* NULL once closed */
 };
 
-/** Prepares `service` (arena, limits, gate); the dispatcher is started by service_open. */
+/** Prepares `service` (arena, cache, limits, gate); the dispatcher is started by service_open. */
 enum kiln_status service_init(struct service *service, const struct options *options);
 /** Probes the devices, starts their workers. Errors as dispatch_create. */
 enum kiln_status service_open(struct service *service);

@@ -138,16 +138,13 @@ void daemon_start(struct daemon *daemon, const char *const *flags) {
     assert_non_null(mkdtemp(daemon->folder));
     snprintf(port_file, sizeof port_file, "%s/port", daemon->folder);
     snprintf(log, sizeof log, "%s/log", daemon->folder);
-    const char *arguments[ARGUMENTS_MAX] = {"kilnd",
-                                            "--listen",
-                                            "127.0.0.1:0",
-                                            "--port-file",
-                                            port_file,
-                                            "--device",
-                                            device != NULL ? device : "cpu"};
+    const char *arguments[ARGUMENTS_MAX] = {"kilnd", "--listen", "127.0.0.1:0", "--port-file",
+                                            port_file, "--device", device != NULL ? device : "cpu",
+                                            /* tests count on it that every request runs its job */
+                                            "--cache-bytes", "0"};
     for (int i = 0; flags != NULL && flags[i] != NULL; i++) {
-        assert_true(i + 8 < ARGUMENTS_MAX);
-        arguments[7 + i] = flags[i];
+        assert_true(i + 10 < ARGUMENTS_MAX);
+        arguments[9 + i] = flags[i];
     }
     daemon->pid = spawn(arguments, log);
     ready_wait(daemon);

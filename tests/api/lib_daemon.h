@@ -25,8 +25,8 @@ struct daemon {
     char url[64];    /* "http://127.0.0.1:1234" */
 };
 
-/** Starts kilnd on a free port and waits until it is ready. `flags` are more arguments, ended by
-    NULL; NULL for none. */
+/** Starts kilnd on a free port, without a cache, and waits until it is ready. `flags` are more
+    arguments, which win over those, ended by NULL; NULL for none. */
 void daemon_start(struct daemon *daemon, const char *const *flags);
 /** SIGTERM; waits for the end and returns the exit code (negative: the signal). */
 int daemon_stop(struct daemon *daemon);
