@@ -89,8 +89,8 @@ void huffman_lengths(const uint32_t *counts, unsigned symbols, unsigned limit, u
     uint32_t most = 0;
     for (unsigned symbol = 0; symbol < symbols; symbol++) {
         lengths[symbol] = 0;
-        if (counts[symbol] > 0)
-            keys[used++] = (uint64_t)counts[symbol] << SYMBOL_BITS | symbol;
+        keys[used] = (uint64_t)counts[symbol] << SYMBOL_BITS | symbol; /* no branch to guess */
+        used += counts[symbol] > 0;
         most |= counts[symbol];
     }
     keys_order(keys, used, most);
@@ -121,6 +121,5 @@ void huffman_codes(const uint8_t *lengths, unsigned symbols, uint16_t *codes) {
     for (unsigned length = 1; length <= HUFFMAN_LENGTH_MAX; length++)
         next[length + 1] = (next[length] + at[length]) << 1;
     for (unsigned symbol = 0; symbol < symbols; symbol++)
-        codes[symbol] =
-            lengths[symbol] ? code_reverse(next[lengths[symbol]]++, lengths[symbol]) : 0;
+        codes[symbol] = code_reverse(next[lengths[symbol]]++, lengths[symbol]); /* length 0: 0 */
 }

@@ -37,8 +37,8 @@ KILN_KERNELS(X)
 KILN_KERNELS_OFFERED(X)
 #undef X
 
-    /** A loaded function. */
-    struct function {
+/** A loaded function. */
+struct function {
     CUfunction handle;
     int shared_per_warp;
     uint8_t
