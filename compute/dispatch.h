@@ -41,6 +41,7 @@ struct job_view {
     const char *type; /* name of its kind, static */
     bool running;
     char device[24];  /* that runs it; while it waits, the wanted one, "" for any */
+    uint32_t owner;   /* as in its job */
     int attempt;      /* 1 once a worker has died with it */
     double age_s;     /* since it was submitted */
     double running_s; /* of this attempt; 0 while it waits */

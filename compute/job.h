@@ -126,6 +126,7 @@ struct job {
     uint64_t id;        /* unique in this daemon, given by dispatch_submit */
     enum format format; /* of the result */
     char device[24];    /* wanted device ("cuda:0"), "" for any */
+    uint32_t owner;     /* who may cancel it (the submitter's number), 0 for nobody in particular */
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
     struct input input;
     struct block body;   /* input block; empty for none */

@@ -14,6 +14,7 @@
 #define KILN_SERVER_EXCHANGE_H
 
 #include "compute/job.h"
+#include "server/access.h"
 #include "server/clients.h"
 #include "server/flight.h"
 #include "server/guard.h"
@@ -46,6 +47,7 @@ struct exchange {
     struct url url;
     enum method method;
     struct match match;
+    struct pass pass; /* access.c's */
     enum stage stage;
     bool close; /* the connection ends with this answer */
     int http;   /* status code of the answer; 0 while there is none */

@@ -235,11 +235,16 @@ static void cache_print(struct text *text, struct reuse *reuse) {
 }
 
 static void process_print(struct text *text, struct service *service) {
-    uint64_t open, cut;
+    uint64_t open, cut, counted, over_total, over_each;
     clients_count(service->clients, &open, &cut);
+    addresses_count(service->addresses, &counted, &over_total, &over_each);
     const struct gauge rows[] = {
         {"kiln_connections", "gauge", "Open connections.", (double)open},
         {"kiln_connections_cut_total", "counter", "Connections cut for crawling.", (double)cut},
+        {"kiln_connections_refused_total", "counter", "Connections refused for --connections.",
+         (double)over_total},
+        {"kiln_connections_refused_address_total", "counter",
+         "Connections refused for --connections-per-address.", (double)over_each},
         {"kiln_active_requests", "gauge", "Requests being read or answered.",
          (double)atomic_load(&service->active)},
         {"process_resident_memory_bytes", "gauge", "Resident memory of the front.",
@@ -263,5 +268,6 @@ void gauges_print(struct exchange *exchange, struct text *text) {
     if (service->reuse != NULL) {
         cache_print(text, service->reuse);
     }
+    access_print(service->access, text);
     process_print(text, service);
 }

@@ -4,6 +4,7 @@
 #include "server/jobs.h"
 
 #include "server/body.h"
+#include "server/cors.h"
 #include "server/etag.h"
 #include "server/loader.h"
 #include "server/metrics.h"
@@ -145,6 +146,7 @@ static void job_prepare(struct exchange *exchange) {
     struct job *job = &exchange->job;
     job->type = exchange->match.route->type;
     job->watch_fd = client_fd(exchange->client);
+    job->owner = access_owner(exchange);
     if (job_check(exchange) != KILN_OK) {
         return;
     }
@@ -187,7 +189,9 @@ static void caching_headers(const struct exchange *exchange, struct MHD_Response
         reply_header(response, MHD_HTTP_HEADER_VARY, "Accept");
     }
     if ((exchange->method & (METHOD_GET | METHOD_HEAD)) != 0) {
-        reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "public, max-age=%d", CACHE_SECONDS);
+        /* what took a key is for its owner's caches only: a shared one would ask nobody */
+        reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "%s, max-age=%d",
+                     exchange->pass.grant != NULL ? "private" : "public", CACHE_SECONDS);
     }
 }
 
@@ -266,7 +270,8 @@ static enum MHD_Result kept_reply(struct exchange *exchange) {
     const char *media = format_row(result->format)->media;
     uint64_t age = (clock_ns() - result->made_ns) / UINT64_C(1000000000);
     bool get = (exchange->method & (METHOD_GET | METHOD_HEAD)) != 0;
-    if (!get || exchange->close || atomic_load(&exchange->service->draining)) {
+    if (!get || exchange->close || atomic_load(&exchange->service->draining) ||
+        access_tells(exchange) || cors_tells(exchange)) {
         return reply_send(exchange, MHD_HTTP_OK, media, kept_make(exchange, age));
     }
     enum MHD_Result done = MHD_NO;

@@ -3,9 +3,17 @@
  */
 #include "server/reply.h"
 
+#include "server/cors.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Pages have no scripts; their one style sheet is in them, their pictures are the daemon's. */
+#define PAGE_POLICY                                                                                \
+    "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; "             \
+    "form-action 'none'; frame-ancestors 'none'"
 
 #define PRINT_MAX (16u << 20)
 
@@ -82,6 +90,11 @@ void reply_media(struct MHD_Response *response, const char *media) {
     }
 }
 
+void reply_secure(struct MHD_Response *response, const char *policy) {
+    reply_header(response, "Content-Security-Policy", "%s", policy);
+    reply_header(response, "Referrer-Policy", "no-referrer");
+}
+
 enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Response *response) {
     exchange->stage = STAGE_ANSWERED;
     exchange->http = http;
@@ -98,6 +111,8 @@ enum MHD_Result reply_send(struct exchange *exchange, int http, const char *medi
     if (media != NULL) {
         reply_media(response, media);
     }
+    access_headers(exchange, http, response);
+    cors_headers(exchange, response);
     if (exchange->close || atomic_load(&exchange->service->draining)) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     }
@@ -122,6 +137,9 @@ enum MHD_Result reply_print(struct exchange *exchange, int http, const char *med
         if (!text.full) {
             struct MHD_Response *response = reply_owned(bytes, text.size);
             reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+            if (strncmp(media, "text/html", 9) == 0) {
+                reply_secure(response, PAGE_POLICY);
+            }
             return reply_send(exchange, http, media, response);
         }
         free(bytes);

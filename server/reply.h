@@ -31,6 +31,10 @@ void reply_header(struct MHD_Response *response, const char *name, const char *f
 enum MHD_Result reply_send(struct exchange *exchange, int http, const char *media,
                            struct MHD_Response *response);
 
+/** Adds what keeps a browser from doing more with an answer than showing it: for pages, and for
+    `policy` of its own. NULL is allowed for `response`. */
+void reply_secure(struct MHD_Response *response, const char *policy);
+
 /** Queues an answer that is complete, common headers included, and stays the caller's. */
 enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Response *response);
 /** The headers that come with a media type. */

@@ -201,8 +201,9 @@ static void submit(struct exchange *exchange) {
     }
 }
 
-/* At the leader's deadline: the next in line brings the job again, with its own. It takes over the
-   input, which it had given up, and the parameters that tell what lies where in it. */
+/* At the leader's deadline, or when its owner has cancelled what others want too: the next in line
+   brings the job again, with its own. It takes over the input, which it had given up, and the
+   parameters that tell what lies where in it. */
 static void pass(struct exchange *leader) {
     struct reuse *reuse = leader->service->reuse;
     struct waiter *late;
@@ -230,7 +231,9 @@ static bool input_left(const struct job *job) {
 
 static void job_done(struct job *job) {
     struct exchange *exchange = job->context;
-    if (exchange->flying && job->status == KILN_DEADLINE && input_left(job)) {
+    /* with keys, to cancel a job is its owner's right, and no more than the owner's */
+    bool handed = job->status == KILN_DEADLINE || (job->status == KILN_REVOKED && job->owner != 0);
+    if (exchange->flying && handed && input_left(job)) {
         pass(exchange);
     } else {
         finish(exchange);

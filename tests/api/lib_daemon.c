@@ -111,7 +111,8 @@ static void ready_wait(struct daemon *daemon) {
         }
         sleep_s(0.01);
     }
-    snprintf(daemon->url, sizeof daemon->url, "http://127.0.0.1:%d", daemon->port);
+    snprintf(daemon->url, sizeof daemon->url, "http%s://127.0.0.1:%d",
+             daemon->trust[0] != '\0' ? "s" : "", daemon->port);
     struct session *session = session_create(daemon);
     for (;;) {
         struct answer answer;
@@ -146,6 +147,11 @@ void daemon_start(struct daemon *daemon, const char *const *flags) {
         assert_true(i + 10 < ARGUMENTS_MAX);
         arguments[9 + i] = flags[i];
     }
+    for (int i = 0; flags != NULL && flags[i] != NULL; i++) {
+        if (strcmp(flags[i], "--tls-cert") == 0) {
+            snprintf(daemon->trust, sizeof daemon->trust, "%s", flags[i + 1]);
+        }
+    }
     daemon->pid = spawn(arguments, log);
     ready_wait(daemon);
 }
@@ -178,6 +184,9 @@ int daemon_stop(struct daemon *daemon) {
 struct session {
     CURL *curl;
     char url[64];
+    char trust[96];
+    char header[160];
+    long tls_max;
 };
 
 struct session *session_create(const struct daemon *daemon) {
@@ -186,7 +195,16 @@ struct session *session_create(const struct daemon *daemon) {
     session->curl = curl_easy_init();
     assert_non_null(session->curl);
     memcpy(session->url, daemon->url, sizeof session->url);
+    memcpy(session->trust, daemon->trust, sizeof session->trust);
     return session;
+}
+
+void session_header(struct session *session, const char *line) {
+    snprintf(session->header, sizeof session->header, "%s", line != NULL ? line : "");
+}
+
+void session_tls_max(struct session *session, long version) {
+    session->tls_max = version;
 }
 
 void session_destroy(struct session *session) {
@@ -276,6 +294,13 @@ void session_ask(struct session *session, const struct request *request, struct 
     long status = 0, connects = 0;
     curl_easy_reset(curl); /* keeps the connection */
     struct curl_slist *lines = header_lines(request);
+    if (session->header[0] != '\0') {
+        lines = curl_slist_append(lines, session->header);
+    }
+    if (session->trust[0] != '\0') {
+        curl_easy_setopt(curl, CURLOPT_CAINFO, session->trust);
+        curl_easy_setopt(curl, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1 | session->tls_max);
+    }
     snprintf(url, sizeof url, "%s%s", session->url, request->path);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
