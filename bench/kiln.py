@@ -78,7 +78,9 @@ class Kiln:
         port_file = pathlib.Path(self.folder.name) / "port"
         self.log = open(pathlib.Path(self.folder.name) / "log", "w+")
         command = [self.program, "--listen", "127.0.0.1:0", "--port-file", str(port_file),
-                   "--device", self.device, *self.arguments]
+                   "--device", self.device,
+                   "--cache-bytes", "0",  # the same request again and again is to run its job
+                   *self.arguments]
         self.process = subprocess.Popen(command, stdout=self.log, stderr=self.log,
                                         stdin=subprocess.DEVNULL)
         try:

@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from clock import Effort, repeat_device
+from clock import repeat_device
 from kiln import npy_bytes
 from table import Table
 
@@ -86,6 +86,12 @@ def pair_note(bench, run, curve, precision):
     return f"{rate / 1e9:.4g} Gpair/s{share}"
 
 
+def rate_note(run, curve):
+    """Frequencies a second: samples hardly count where sums come from transforms."""
+    rate = run.rate(curve.nf)
+    return f"{rate / 1e6:.4g} Mfrequencies/s" if rate else ""
+
+
 def kiln_rows(bench, table, curve, variants, reference):
     body = curve.body()
     for method, precision in variants:
@@ -93,7 +99,8 @@ def kiln_rows(bench, table, curve, variants, reference):
         run = bench.job(name, "/v1/lombscargle", curve.query(
             method=method, precision=precision, format="npy"), body, NPY)
         error = "" if run.reason else reference.error(run.answer.npy()[1])
-        table.add_kiln(run, error, pair_note(bench, run, curve, precision))
+        note = pair_note(bench, run, curve, precision) if method == "direct" else rate_note(run, curve)
+        table.add_kiln(run, error, note)
     method, precision = variants[-1] if len(variants) == 1 else variants[0]
     table.add_kiln(bench.job(f"{method} {precision}, peaks", "/v1/lombscargle", curve.query(
         method=method, precision=precision, format="json", fields="peaks"), body, NPY), "",
@@ -193,10 +200,11 @@ def gpu_rows(bench, table, curve, reference, pairs):
                    + part_note(count, curve.nf), curve.nf / count)
 
 
-def grid_table(bench, points, nf, variants, methods, direct):
+def grid_table(bench, points, nf, variants, methods, direct, curve=None):
     """One light curve: `direct` peers (SciPy, CuPy) only where pairs are few enough to wait for."""
-    curve = Curve(points, nf)
-    table = Table(f"Lomb-Scargle, {points} samples, {nf} frequencies")
+    curve = curve or Curve(points, nf)
+    steps = curve.df * (curve.t.max() - curve.t.min())
+    table = Table(f"Lomb-Scargle, {points} samples, {nf} frequencies {steps:.2g} / baseline apart")
     bench.say(table.title)
     reference = Reference(curve)
     table.say(f"Error: greatest difference of standard power from 80-bit arithmetic at "
@@ -219,38 +227,6 @@ def grid_table(bench, points, nf, variants, methods, direct):
     return table
 
 
-def series_table(bench):
-    """Many light curves, one request after the other."""
-    points, nf, all_of = 165, 100000 if bench.quick else 1000000, 1000
-    part = 3 if bench.quick else 10
-    curves = [Curve(points, nf, seed) for seed in range(part)]
-    table = Table(f"Lomb-Scargle, {all_of} light curves of {points} samples, {nf} frequencies each")
-    bench.say(table.title)
-    few = Effort(bench.effort.budget, 3, 3)
-    scale = all_of / part
-    table.say(f"{part} different curves one after the other, scaled ×{scale:g}; kiln gives 10 peaks of each.")
-    for method in ("direct", "nufft"):
-        runs = [bench.job(f"{method} fp64", "/v1/lombscargle", curve.query(
-            method=method, format="json", fields="peaks"), curve.body(), NPY, effort=few)
-            for curve in curves]
-        total = runs[0]
-        if not total.reason:
-            kernels = [scale * sum(each) for each in zip(*(run.kernels for run in runs))]
-            total.walls = [scale * sum(each) for each in zip(*(run.walls for run in runs))]
-            total.phases = {"kernel": kernels}
-        table.add_kiln(total, "", "one request a curve")
-    nifty = bench.peers.get("nifty_ls")
-    if not nifty:
-        table.add_absent("nifty-ls", bench.peers.reason("nifty_ls"))
-        return table
-    times, _ = bench.time(lambda: [nifty.lombscargle(
-        curve.t, curve.y, fmin=curve.f0, fmax=curve.f0 + curve.df * (nf - 1), Nf=nf,
-        backend="finufft", nthreads=bench.cores).power for curve in curves])
-    table.add_peer("nifty-ls finufft", "call", times, "", f"{bench.cores} threads, one call a curve",
-                   scale)
-    return table
-
-
 def tables(bench):
     direct = (("direct", "fp64"), ("direct", "fp32"))
     both = direct + (("nufft", "fp64"), ("auto", "fp64"))
@@ -259,7 +235,3 @@ def tables(bench):
     if not bench.quick:
         yield grid_table(bench, 1024, 1 << 20, both, ("cython", "fast"), True)
         yield grid_table(bench, 10000, 100000, both, ("cython", "fast"), True)
-    large = 100000 if bench.quick else 1000000
-    yield grid_table(bench, 3000, large, both, ("fast", "fastnifty"), False)
-    yield grid_table(bench, large, large, (("nufft", "fp64"),), ("fastnifty",), False)
-    yield series_table(bench)

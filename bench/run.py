@@ -25,12 +25,13 @@ import kiln
 import limits
 import lombscargle
 import mandelbrot
+import nufft
 import peers
 import picture
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-NOUNS = {"mandelbrot": mandelbrot, "jacobi": jacobi, "lombscargle": lombscargle, "picture": picture,
-         "call": call}
+NOUNS = {"mandelbrot": mandelbrot, "jacobi": jacobi, "lombscargle": lombscargle, "nufft": nufft,
+         "picture": picture, "call": call}
 # Room for 8192² doubles in and out.
 DAEMON = ("--max-body", "700M", "--arena", "3G", "--deadline", "900", "--log-level", "warning")
 

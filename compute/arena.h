@@ -36,6 +36,8 @@ struct arena_stats {
 /** Creates the memfd (sealed against resizing) and maps it. `size` is rounded up to pages.
     Errors: KILN_NO_MEMORY, KILN_INTERNAL. */
 enum kiln_status arena_create(size_t size, struct arena **arena);
+/** The same allocator over memory that no other process can see: arena_fd is -1. */
+enum kiln_status arena_create_private(size_t size, struct arena **arena);
 /** Unmaps and closes. All blocks must have been given back. NULL is allowed. */
 void arena_destroy(struct arena *arena);
 

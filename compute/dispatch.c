@@ -230,6 +230,7 @@ enum kiln_status dispatch_create(const struct dispatch_options *options, struct 
     dispatch->queue_max = options->queue > 0 ? (size_t)options->queue : 0;
     /* Bounded, so that adding it to a clock never wraps. */
     double deadline_s = options->deadline_s > 0 ? options->deadline_s : 0;
+    dispatch->device_bytes = options->device_bytes;
     dispatch->deadline_ns = (uint64_t)((deadline_s < 1e8 ? deadline_s : 1e8) * 1e9);
     dispatch->program = strdup(options->program);
     /* Jobs of dead workers come back to the queue on top of its own bound. */
@@ -300,7 +301,8 @@ void dispatch_destroy(struct dispatch *dispatch) {
 
 static void job_reset(struct dispatch *dispatch, struct job *job) {
     job->submitted_ns = clock_ns();
-    job->deadline_ns = job->submitted_ns + dispatch->deadline_ns;
+    job->deadline_ns =
+        (job->since_ns > 0 ? job->since_ns : job->submitted_ns) + dispatch->deadline_ns;
     job->started_ns = 0;
     job->status = KILN_OK;
     job->state = JOB_FREE;
@@ -309,7 +311,9 @@ static void job_reset(struct dispatch *dispatch, struct job *job) {
     job->result_size = 0;
     job->timing = (struct timing){0};
     job->next = job->previous = NULL;
-    job->attempt = 0;
+    job->attempt = job->shortages = 0;
+    job->retry_ns = 0;
+    job->joules = 0;
     job->worker = -1;
     job->revoked = false;
 }
@@ -328,11 +332,10 @@ static enum kiln_status admit_locked(struct dispatch *dispatch, struct job *job)
     if (!queue_has_device_locked(dispatch, job->device, job->detail, sizeof job->detail)) {
         return KILN_NO_DEVICE;
     }
-    if (job->body.size > 0) {
-        /* A job that holds an input block must not wait for memory that others like it hold. */
-        return arena_take(dispatch->arena, job->plan.result_bytes, &job->result);
+    if (!memory_possible_locked(dispatch, job)) {
+        return KILN_JOB_TOO_LARGE;
     }
-    return KILN_OK;
+    return memory_reserve_locked(dispatch, job);
 }
 
 enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job) {

@@ -7,7 +7,8 @@
  * once when a slot is free. A bounded FIFO holds the rest.
  * A worker that dies, stays silent, outlasts a job's deadline or reports a device fault is killed
  * and replaced (back-off 0, 0.1, 0.5, 2, 5 s…); its unfinished jobs go to the head of the queue
- * once. A job on its second attempt runs alone on its worker, so that only the guilty one fails.
+ * once. A job that finds the device's memory taken waits until there is room for it.
+ * A job on its second attempt runs alone on its worker, so that only the guilty one fails.
  * A ready worker gets a canary job before it takes others, and one every few idle seconds.
  * A client that hung up (watch_fd) has its job dropped from the queue or cancelled while running;
  * dispatch_cancel does the same for a client that is still there.
@@ -23,12 +24,13 @@
 struct dispatch;
 
 struct dispatch_options {
-    const char *program; /* path of this binary: /proc/self/exe */
-    const char *devices; /* "auto", "cpu", "cuda:0,cuda:1", … */
-    int slots;           /* per worker, 0 for the default of its kind */
-    int threads;         /* CPU pool threads, 0 for one a core */
-    int queue;           /* jobs that may wait */
-    double deadline_s;   /* per job, from submission */
+    const char *program;   /* path of this binary: /proc/self/exe */
+    const char *devices;   /* "auto", "cpu", "cuda:0,cuda:1", … */
+    int slots;             /* per worker, 0 for the default of its kind */
+    int threads;           /* CPU pool threads, 0 for one a core */
+    int queue;             /* jobs that may wait */
+    double deadline_s;     /* per job, from submission */
+    uint64_t device_bytes; /* memory that jobs may take on each device; 0: all there is */
     struct arena *arena;
     bool driven; /* no thread of its own: the caller waits on dispatch_fd and calls dispatch_turn */
 };
@@ -39,6 +41,7 @@ struct job_view {
     const char *type; /* name of its kind, static */
     bool running;
     char device[24];  /* that runs it; while it waits, the wanted one, "" for any */
+    uint32_t owner;   /* as in its job */
     int attempt;      /* 1 once a worker has died with it */
     double age_s;     /* since it was submitted */
     double running_s; /* of this attempt; 0 while it waits */
@@ -69,13 +72,15 @@ struct device_view {
     int slots, running;
     int pid; /* worker's process id; 0 for none */
     uint64_t jobs_done, jobs_failed, respawns;
-    double busy_s; /* summed kernel + transfer + encode time */
-    double age_s;  /* seconds since the description was taken */
+    double busy_s;   /* summed kernel + transfer + encode time */
+    double active_s; /* time with at least one job on it, canaries included */
+    double age_s;    /* seconds since the description was taken */
 };
 
 struct dispatch_stats {
     uint64_t queued, queue_peak, running;
     uint64_t submitted, completed, failed, cancelled, retried, refused;
+    double oldest_s; /* how long the job that waits longest has waited */
 };
 
 /** Probes devices (in a child process), starts the workers and the dispatcher's thread. Returns at
@@ -99,8 +104,8 @@ int dispatch_timeout(struct dispatch *dispatch);
 bool dispatch_turn(struct dispatch *dispatch);
 
 /** Takes the job (and its blocks). On any return but KILN_OK the job stays the caller's and `done`
-    is not called. Errors: BUSY, DRAINING, NO_DEVICE (none ready or wanted one unknown), NO_MEMORY.
- */
+    is not called. Errors: BUSY, DRAINING, NO_DEVICE (none ready or wanted one unknown), NO_MEMORY,
+    JOB_TOO_LARGE (for the arena, or for every device that it could run on). */
 enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job);
 
 /** True while a device answered a canary or a job recently; otherwise `why` says what is missing.

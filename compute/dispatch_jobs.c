@@ -20,6 +20,7 @@ static void view_fill(const struct job *job, const char *device, uint64_t now,
     *view = (struct job_view){
         .id = job->id,
         .type = job->type->name,
+        .owner = job->owner,
         .attempt = job->attempt,
         .age_s = seconds_since(job->submitted_ns, now),
         .cost = job->plan.cost,

@@ -6,6 +6,7 @@
  *   dispatch_jobs.c     unfinished jobs: looking at them, cancelling one
  *   dispatch_queue.c    jobs: waiting, sent, answered, lost (state machine of a job)
  *   dispatch_sweep.c    what happens because time has passed: deadlines, hang-ups, silence
+ *   dispatch_memory.c   what fits where: the arena, the devices' memory
  *   dispatch_canary.c   the job that asks a device whether it still answers
  *   dispatch_devices.c  the devices there are and those that --device chose
  *   supervise.c         one device's worker process (state machine of a worker)
@@ -86,11 +87,16 @@ struct supervisor {
     bool held;            /* kept free for a suspect, during one pump */
     struct block control; /* SLOTS_MAX of struct control */
 
+    uint64_t memory_bytes; /* of the device, as far as jobs may take it; 0: not known */
+    uint64_t memory_used;  /* by the jobs that run, as planned */
+    double power_w;        /* when it was described last; 0: not known */
+
     struct job canary;
     bool canary_running, canary_failed;
 
     uint64_t jobs_done, jobs_failed, respawns;
     double busy_ms;
+    uint64_t active_ns, active_since_ns; /* time with jobs on it; since when it has some */
 };
 
 struct dispatch {
@@ -98,7 +104,8 @@ struct dispatch {
     char *program;
     int slots, threads;
     size_t queue_max;
-    uint64_t deadline_ns; /* length */
+    uint64_t deadline_ns;  /* length */
+    uint64_t device_bytes; /* limit of ours, 0: none */
 
     pthread_mutex_t lock;
     pthread_cond_t idle;
@@ -117,6 +124,7 @@ struct dispatch {
     uint64_t sweep_ns;  /* when the thread looks at its clocks next */
     uint64_t hangup_ns; /* when clients are looked at next */
     uint64_t awake_ns;  /* last time the loop turned */
+    uint64_t stuck_ns;  /* since when jobs wait for memory although nothing runs; 0: they do not */
     struct dispatch_stats stats;
 
     struct pollfd *watched; /* room for every job there can be */
@@ -139,6 +147,8 @@ void dispatch_complete(struct dispatch *dispatch, struct job_list *finished);
 
 void job_list_push(struct job_list *list, struct job *job);
 void job_list_remove(struct job_list *list, struct job *job);
+/** Queues a job again, behind those that came earlier. */
+void queue_return_locked(struct dispatch *dispatch, struct job *job);
 
 /** Does the device have the name that the job wants? "cuda" wants any of its kind. */
 bool device_matches(const char *name, const char *wanted);
@@ -173,6 +183,22 @@ bool queue_has_device_locked(const struct dispatch *dispatch, const char *wanted
 /** Asks the running job in this slot to stop. */
 void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot,
                          enum job_state state);
+
+/* dispatch_memory.c */
+
+/** Takes memory and power from the device's description. */
+void memory_learn_locked(const struct dispatch *dispatch, struct supervisor *supervisor);
+/** Whether the job's arrays fit beside those of the jobs that run there. */
+bool memory_fits(const struct supervisor *supervisor, const struct job *job);
+/** False where no device that the job may run on could ever hold it; writes its detail. */
+bool memory_possible_locked(const struct dispatch *dispatch, struct job *job);
+/** The result block of a new job with an input, where there is one; KILN_OK also where it may wait.
+ */
+enum kiln_status memory_reserve_locked(struct dispatch *dispatch, struct job *job);
+/** Puts a job back that ran out of device memory; false if it has been tried often enough. */
+bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job);
+/** When jobs wait for each other's inputs, the youngest gives way. */
+void memory_unlock_locked(struct dispatch *dispatch, uint64_t now, struct job_list *finished);
 
 /* dispatch_sweep.c */
 

@@ -13,9 +13,9 @@
  * The queue is first come, first served, except that a job which cannot run now (its device is busy
  * or restarting, or there is no memory for its result) does not hold up those behind it that can
  * (those that lack memory themselves excepted).
- * Jobs with an input block take their result block when they arrive, others when they are sent. So
- * a waiting job either holds nothing or all that it needs, and waiting jobs cannot lock each other
- * out.
+ * Jobs with an input block take their result block when they arrive, if there is room, others when
+ * they are sent. Where jobs that hold inputs wait for each other's memory, the youngest gives way
+ * (dispatch_memory.c).
  *
  * A suspect (attempt 1: its worker died with it) goes to the head and runs alone. While it waits
  * for a worker to become idle, that worker gets no other jobs.
@@ -82,8 +82,8 @@ static struct supervisor *choose(struct dispatch *dispatch, const struct job *jo
     struct supervisor *best = NULL;
     for (int i = 0; i < dispatch->count; i++) {
         struct supervisor *one = &dispatch->supervisors[i];
-        bool fits =
-            one->phase == WORKER_SERVING && !one->held && device_matches(one->name, job->device);
+        bool fits = one->phase == WORKER_SERVING && !one->held &&
+                    device_matches(one->name, job->device) && memory_fits(one, job);
         /* A suspect may reserve a full worker; others need a free slot. */
         if (!fits || (job->attempt == 0 && !has_room(one))) {
             continue;
@@ -164,7 +164,10 @@ enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor 
         return KILN_NO_DEVICE;
     }
     supervisor->slot[slot].job = job;
-    supervisor->running++;
+    if (supervisor->running++ == 0) {
+        supervisor->active_since_ns = job->started_ns;
+    }
+    supervisor->memory_used += job->plan.device_bytes;
     supervisor->exclusive = job->attempt > 0;
     job->state = JOB_RUNNING;
     job->worker = (int)(supervisor - dispatch->supervisors);
@@ -175,9 +178,14 @@ enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor 
 void queue_pump_locked(struct dispatch *dispatch) {
     struct job *next;
     bool short_of_memory = false;
+    uint64_t now = dispatch->queue.count > 0 ? clock_ns() : 0;
     dispatch->starved = false;
     for (struct job *job = dispatch->queue.head; job && any_room(dispatch); job = next) {
         next = job->next;
+        if (job->retry_ns > now) {
+            dispatch_hurry_locked(dispatch, job->retry_ns);
+            continue;
+        }
         if (short_of_memory && job->result.size == 0) {
             continue; /* memory is first come, first served: else large jobs would never get theirs
                        */
@@ -262,8 +270,11 @@ void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *superviso
 
 static void slot_clear(struct dispatch *dispatch, struct supervisor *supervisor, int slot) {
     dispatch->stats.running -= !is_canary(supervisor, supervisor->slot[slot].job);
+    supervisor->memory_used -= supervisor->slot[slot].job->plan.device_bytes;
     supervisor->slot[slot].job = NULL;
-    supervisor->running--;
+    if (--supervisor->running == 0) {
+        supervisor->active_ns += clock_ns() - supervisor->active_since_ns;
+    }
     supervisor->exclusive = false;
 }
 
@@ -349,9 +360,16 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
         return true;
     }
     enum kiln_status status = verdict(job, answered);
+    /* Power of the last second times the time on the device, shared with the others there. */
+    job->joules = supervisor->power_w *
+                  (job->timing.upload + job->timing.kernel + job->timing.download) * 1e-3 /
+                  supervisor->running;
     slot_clear(dispatch, supervisor, slot);
     if (is_canary(supervisor, job)) {
         canary_end_locked(dispatch, supervisor, status);
+        return true;
+    }
+    if (status == KILN_NO_MEMORY && memory_retry_locked(dispatch, supervisor, job)) {
         return true;
     }
     snprintf(job->device_name, sizeof job->device_name, "%s", supervisor->name);
@@ -362,15 +380,13 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
 
 /* ---- losing a worker ---- */
 
-/* Back to the head, behind the other suspects that came earlier. */
-static void requeue(struct dispatch *dispatch, struct job *job) {
+void queue_return_locked(struct dispatch *dispatch, struct job *job) {
     struct job *before = dispatch->queue.head;
     while (before && before->id < job->id) {
         before = before->next;
     }
     job->state = JOB_QUEUED;
     job_list_insert(&dispatch->queue, job, before);
-    dispatch->stats.retried++;
 }
 
 /* The end of a job on a dead worker, unless it may try again. */
@@ -386,7 +402,8 @@ static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, s
         queue_end_locked(dispatch, job, KILN_DRAINING, NULL, finished);
     } else if (supervisor->blameless || job->attempt == 0) {
         job->attempt += !supervisor->blameless;
-        requeue(dispatch, job);
+        dispatch->stats.retried++;
+        queue_return_locked(dispatch, job);
         return;
     } else {
         snprintf(detail, sizeof detail,

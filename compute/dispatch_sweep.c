@@ -136,6 +136,9 @@ static size_t watch_all_locked(struct dispatch *dispatch, uint64_t now) {
 
 /* The client of this job is gone. */
 static void hang_up_locked(struct dispatch *dispatch, struct job *job, struct job_list *finished) {
+    if (job->deserted != NULL && !job->deserted(job)) {
+        return; /* others want its result */
+    }
     if (job->state == JOB_QUEUED) {
         job_list_remove(&dispatch->queue, job);
         queue_end_locked(dispatch, job, KILN_CANCELLED, "the client hung up", finished);
@@ -195,9 +198,9 @@ void dispatch_sweep(struct dispatch *dispatch, uint64_t now) {
         start[i] = sweep_supervisor(dispatch, &dispatch->supervisors[i], now, &finished);
     }
     sweep_queue(dispatch, now, &finished);
-    if (dispatch->starved) {
-        queue_pump_locked(dispatch);
-    }
+    memory_unlock_locked(dispatch, now, &finished);
+    /* also for those that wait until a moment */
+    queue_pump_locked(dispatch);
     bool look = now >= dispatch->hangup_ns && dispatch->outstanding > 0;
     pthread_mutex_unlock(&dispatch->lock);
     dispatch_complete(dispatch, &finished);

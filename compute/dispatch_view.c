@@ -62,6 +62,9 @@ struct snapshot {
 
 static void snapshot_locked(const struct supervisor *supervisor, struct snapshot *copy,
                             struct device_view *view) {
+    uint64_t now = clock_ns();
+    uint64_t active_ns =
+        supervisor->active_ns + (supervisor->running > 0 ? now - supervisor->active_since_ns : 0);
     snprintf(copy->name, sizeof copy->name, "%s", supervisor->name);
     snprintf(copy->reason, sizeof copy->reason, "%s", supervisor->reason);
     snprintf(copy->description, sizeof copy->description, "%s", supervisor->description);
@@ -77,7 +80,8 @@ static void snapshot_locked(const struct supervisor *supervisor, struct snapshot
         .jobs_failed = supervisor->jobs_failed,
         .respawns = supervisor->respawns,
         .busy_s = supervisor->busy_ms * 1e-3,
-        .age_s = (double)(clock_ns() - supervisor->described_ns) * 1e-9,
+        .active_s = (double)active_ns * 1e-9,
+        .age_s = (double)(now - supervisor->described_ns) * 1e-9,
     };
 }
 
@@ -106,5 +110,10 @@ void dispatch_stats(struct dispatch *dispatch, struct dispatch_stats *stats) {
     pthread_mutex_lock(&dispatch->lock);
     *stats = dispatch->stats;
     stats->queued = dispatch->queue.count;
+    uint64_t now = clock_ns();
+    for (const struct job *job = dispatch->queue.head; job != NULL; job = job->next) {
+        double waited = (double)(now - job->submitted_ns) * 1e-9;
+        stats->oldest_s = waited > stats->oldest_s ? waited : stats->oldest_s;
+    }
     pthread_mutex_unlock(&dispatch->lock);
 }

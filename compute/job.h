@@ -48,6 +48,7 @@ struct input {
 /** What a job will need; computed in the front before anything is queued. */
 struct plan {
     uint64_t result_bytes; /* upper bound of the encoded result */
+    uint64_t device_bytes; /* device memory of its arrays and scratch, a good estimate */
     double cost; /* elementary steps (cell updates, iterations, pairs): for the queue and metrics */
 };
 
@@ -125,6 +126,7 @@ struct job {
     uint64_t id;        /* unique in this daemon, given by dispatch_submit */
     enum format format; /* of the result */
     char device[24];    /* wanted device ("cuda:0"), "" for any */
+    uint32_t owner;     /* who may cancel it (the submitter's number), 0 for nobody in particular */
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
     struct input input;
     struct block body;   /* input block; empty for none */
@@ -138,16 +140,24 @@ struct job {
     uint64_t result_size;
     struct timing timing;
     char device_name[24]; /* that ran it */
+    double joules;        /* estimate: its share of the device's power while it ran; 0: unknown */
 
     /** Called once, on the dispatcher's thread, or inside dispatch_submit when that fails at once.
      */
     void (*done)(struct job *job);
-    void *context; /* the owner's */
+    /** Asked when the client at watch_fd has hung up: whether the job is to end. If not, it may
+        name another client in watch_fd. NULL: it is to end. The dispatcher's thread, under its
+        lock: must not call the dispatcher. */
+    bool (*deserted)(struct job *job);
+    void *context;     /* the owner's */
+    uint64_t since_ns; /* when its deadline began to run, clock_ns; 0: when it is submitted */
 
     /* the dispatcher's own */
     struct job *next, *previous;
     uint64_t submitted_ns, started_ns, deadline_ns;
     int attempt;
+    int shortages;     /* runs that ended for want of device memory */
+    uint64_t retry_ns; /* not sent before */
     int worker;
     int state;
     bool revoked; /* dispatch_cancel has asked for its end */

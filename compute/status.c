@@ -17,6 +17,16 @@ static const char help_MALFORMED[] =
     "is not made of numbers, or ambiguous HTTP. The detail says what was found and where. "
     "Sending the same bytes again gives the same answer; correct them first.";
 
+static const char help_UNAUTHORIZED[] =
+    "This daemon asks for a key (--keys), and the request had none, had one that the daemon does "
+    "not know, or named it otherwise than in one header: Authorization: Bearer and the key (curl: "
+    "-H \"Authorization: Bearer $KEY\"). Keys come from whoever runs the daemon.";
+
+static const char help_FORBIDDEN[] =
+    "The daemon knows the key, but the key lacks the scope that this address and method need: read "
+    "for what the daemon tells about itself, compute for jobs, admin for cancelling the jobs of "
+    "other keys. Sending the request again does not help; another key may.";
+
 static const char help_NOT_FOUND[] =
     "No route has this address, or the job, tile or page that it names does not exist (a job's "
     "result is kept for a limited time only). GET / lists what this daemon serves, and "
@@ -33,7 +43,8 @@ static const char help_NOT_ACCEPTABLE[] =
 
 static const char help_REVOKED[] =
     "While this request's job was waiting or running, another request cancelled it with DELETE "
-    "/v1/jobs/{id}. It was dropped from the queue, or stopped, and its result was thrown away. "
+    "/v1/jobs/{id}. It was dropped from the queue, or stopped, and its result was thrown away; "
+    "so it is for all requests that waited for the same job. "
     "Nothing is wrong with the request: send it again if the result is still wanted.";
 
 static const char help_LENGTH_REQUIRED[] =
@@ -63,6 +74,11 @@ static const char help_INVALID[] =
 static const char help_UNSUPPORTED[] =
     "Each field is valid, but this combination of method, precision, input and format is not "
     "available here. The detail says which part to change.";
+
+static const char help_LIMITED[] =
+    "The key has asked more often than its rate allows, or has as many requests in hand as it may "
+    "have. Nothing was started. The headers RateLimit-Policy and RateLimit tell the limits and "
+    "what is left; try again after the number of seconds in Retry-After.";
 
 static const char help_CANCELLED[] =
     "The connection was closed by the client before the result was "
@@ -106,7 +122,7 @@ static const char help_DEADLINE[] =
 static const char help_JOB_TOO_LARGE[] =
     "The job's input, result or working memory can never fit into this daemon's arena or the "
     "device's memory, however idle they are. Ask for a smaller result, another device, or start "
-    "the daemon with a larger --arena.";
+    "the daemon with a larger --arena or --device-memory.";
 
 /* A status without a paragraph does not compile. */
 #define X(symbol_, http_, slug_, title_)                                                           \

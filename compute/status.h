@@ -16,6 +16,8 @@
 #define KILN_STATUSES(X)                                                                           \
     X(OK, 200, "ok", "Success")                                                                    \
     X(MALFORMED, 400, "malformed", "The request could not be parsed")                              \
+    X(UNAUTHORIZED, 401, "unauthorized", "A key is needed")                                        \
+    X(FORBIDDEN, 403, "forbidden", "The key does not allow this")                                  \
     X(NOT_FOUND, 404, "not-found", "There is nothing at this address")                             \
     X(METHOD, 405, "method-not-allowed", "This address does not take this method")                 \
     X(NOT_ACCEPTABLE, 406, "not-acceptable", "No representation matches the Accept header")        \
@@ -27,6 +29,7 @@
       "The body has a media type this address cannot read")                                        \
     X(INVALID, 422, "invalid-fields", "Some fields are missing, unknown or out of range")          \
     X(UNSUPPORTED, 422, "unsupported", "This combination is not available")                        \
+    X(LIMITED, 429, "rate-limited", "The key has reached its limit")                               \
     X(CANCELLED, 499, "cancelled", "The client went away")                                         \
     X(INTERNAL, 500, "internal", "The daemon failed")                                              \
     X(DEVICE_FAULT, 500, "device-fault", "The device failed on this job twice")                    \

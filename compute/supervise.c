@@ -212,7 +212,7 @@ void supervisor_on_jobs(struct dispatch *dispatch, struct supervisor *supervisor
 /* ---- notices ---- */
 
 /* Takes a description only if it is one JSON object: it is copied into answers as it is. */
-static void describe_locked(struct supervisor *supervisor, const char *text, size_t size) {
+static bool describe_locked(struct supervisor *supervisor, const char *text, size_t size) {
     struct json_value value;
     char why[96];
     if (size < NOTICE_TEXT_MAX && json_check(text, size, &value, why, sizeof why) == KILN_OK &&
@@ -220,7 +220,9 @@ static void describe_locked(struct supervisor *supervisor, const char *text, siz
         memcpy(supervisor->description, text, size);
         supervisor->description[size] = '\0';
         supervisor->described_ns = clock_ns();
+        return true;
     }
+    return false;
 }
 
 static void notice_take_locked(struct dispatch *dispatch, struct supervisor *supervisor,
@@ -234,7 +236,9 @@ static void notice_take_locked(struct dispatch *dispatch, struct supervisor *sup
         supervisor_kill_locked(supervisor, reason);
         return;
     }
-    describe_locked(supervisor, text, notice->size);
+    if (describe_locked(supervisor, text, notice->size)) {
+        memory_learn_locked(dispatch, supervisor);
+    }
     if (notice->kind == NOTICE_READY && supervisor->phase == WORKER_WARMING) {
         uint32_t slots = notice->slots;
         supervisor->slots = slots < 1 ? 1 : slots > SLOTS_MAX ? SLOTS_MAX : (int)slots;

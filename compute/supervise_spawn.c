@@ -116,16 +116,18 @@ static void child_reap(pid_t pid) {
 
 static int worker_spawn(const struct dispatch *dispatch, const char *device, const int *fds,
                         pid_t *pid) {
-    char job[16], control[16], arena[16], size[32], slots[16], threads[16];
+    char job[16], control[16], arena[16], size[32], slots[16], threads[16], memory[32];
     snprintf(job, sizeof job, "%d", JOB_FD);
     snprintf(control, sizeof control, "%d", CONTROL_FD);
     snprintf(arena, sizeof arena, "%d", ARENA_FD);
     snprintf(size, sizeof size, "%zu", arena_size(dispatch->arena));
     snprintf(slots, sizeof slots, "%d", dispatch->slots);
     snprintf(threads, sizeof threads, "%d", dispatch->threads);
+    snprintf(memory, sizeof memory, "%llu", (unsigned long long)dispatch->device_bytes);
     const char *const arguments[] = {
-        "kilnd", "worker",       device, "--job-fd", job,   "--control-fd", control, "--arena-fd",
-        arena,   "--arena-size", size,   "--slots",  slots, "--threads",    threads, NULL,
+        "kilnd", "worker",     device,  "--job-fd",       job,    "--control-fd",
+        control, "--arena-fd", arena,   "--arena-size",   size,   "--slots",
+        slots,   "--threads",  threads, "--device-bytes", memory, NULL,
     };
     return spawn(pid, dispatch->program, arguments, fds, -1);
 }

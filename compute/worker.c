@@ -108,7 +108,8 @@ static bool notice_describe(const struct worker *worker, enum notice_kind kind, 
 /* Opens the device and makes the arena known to it; `why` on failure. */
 static enum kiln_status device_open(struct worker *worker) {
     const struct worker_options *options = worker->options;
-    const struct device_options wanted = {.threads = options->threads};
+    const struct device_options wanted = {.threads = options->threads,
+                                          .max_bytes = options->device_bytes};
     int index = 0;
     char *why = worker->why;
     worker->arena = arena_attach(options->arena_fd, options->arena_size);

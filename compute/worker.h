@@ -10,13 +10,15 @@
 #define KILN_COMPUTE_WORKER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 struct worker_options {
     const char *device; /* "cpu:0", "cuda:1" */
     int job_fd, control_fd, arena_fd;
     size_t arena_size;
     int slots;
-    int threads; /* CPU pool threads, 0 for one a core */
+    int threads;           /* CPU pool threads, 0 for one a core */
+    uint64_t device_bytes; /* memory that all slots together may take, 0 for all there is */
 };
 
 /** Runs the worker on this process's main thread; returns the exit code. */

@@ -23,6 +23,7 @@ cmake                   configures the build
 ninja-build             runs the build
 pkg-config              finds the libraries below
 libmicrohttpd-dev       the HTTP library
+libgnutls28-dev         hashes keys, and TLS below it
 libpng-dev              reads PNG
 libdeflate-dev          compresses PNG
 libxxhash-dev           hashes inputs for ETags

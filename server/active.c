@@ -88,9 +88,17 @@ enum MHD_Result active_job(struct exchange *exchange) {
     if (dispatch == NULL) {
         return problem_reply(exchange, KILN_DRAINING, "The daemon is shutting down.");
     }
-    bool found = id != 0 && (cancel ? dispatch_cancel(dispatch, id) == KILN_OK
-                                    : dispatch_job(dispatch, id, &view));
+    bool found = id != 0 && dispatch_job(dispatch, id, &view);
+    bool foreign = found && cancel && !access_allows(exchange, SCOPE_ADMIN) &&
+                   view.owner != access_owner(exchange);
+    if (cancel && found && !foreign) {
+        found = dispatch_cancel(dispatch, id) == KILN_OK; /* it may have ended just now */
+    }
     service_leave(exchange->service);
+    if (foreign) {
+        return problem_reply(exchange, KILN_FORBIDDEN,
+                             "The job is another key's: to cancel it takes the scope admin.");
+    }
     if (!found) {
         return problem_reply(exchange, KILN_NOT_FOUND,
                              "No job of this number is waiting or running.");

@@ -35,6 +35,7 @@
 struct client {
     struct client *next, *previous;
     int fd;
+    struct address address;
     _Atomic int phase;
     _Atomic uint64_t since_ns; /* when the phase began */
     _Atomic bool linger;
@@ -221,12 +222,13 @@ void clients_destroy(struct clients *clients) {
     free(clients);
 }
 
-struct client *client_opened(struct clients *clients, int fd) {
+struct client *client_opened(struct clients *clients, int fd, struct address address) {
     struct client *client = calloc(1, sizeof *client);
     if (client == NULL) {
         return NULL;
     }
     client->fd = fd;
+    client->address = address;
     client_phase_set(client, CLIENT_WAITING);
     pthread_mutex_lock(&clients->lock);
     client->next = clients->first;
@@ -290,6 +292,10 @@ void client_linger(struct client *client) {
     if (client != NULL) {
         atomic_store(&client->linger, true);
     }
+}
+
+struct address client_address(const struct client *client) {
+    return client->address;
 }
 
 int client_fd(const struct client *client) {

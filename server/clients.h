@@ -17,6 +17,7 @@
 #define KILN_SERVER_CLIENTS_H
 
 #include "compute/status.h"
+#include "server/addresses.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,8 +39,10 @@ enum kiln_status clients_create(double idle_timeout_s, struct clients **clients)
 /** Ends the thread and closes what lingers. Every record must be closed. NULL is allowed. */
 void clients_destroy(struct clients *clients);
 
-/** NULL if memory ran out; the other calls take NULL. */
-struct client *client_opened(struct clients *clients, int fd);
+/** NULL if memory ran out; the other calls take NULL, but for client_address. */
+struct client *client_opened(struct clients *clients, int fd, struct address address);
+/** As it was given. */
+struct address client_address(const struct client *client);
 /** Before the library closes the descriptor. */
 void client_closed(struct clients *clients, struct client *client);
 void client_phase_set(struct client *client, enum client_phase phase);

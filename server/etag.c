@@ -24,28 +24,53 @@ static void arrays_print(const struct job *job, struct text *text) {
     }
 }
 
-void etag_make(const struct job *job, const uint8_t *data, const char *kinds, char *out,
-               size_t size) {
+static XXH128_hash_t hash_of(const void *bytes, size_t size, const void *secret) {
+    return secret != NULL ? XXH3_128bits_withSecret(bytes, size, secret, ETAG_SECRET_SIZE)
+                          : XXH3_128bits(bytes, size);
+}
+
+void etag_hash(const void *bytes, size_t size, const void *secret, struct digest *digest) {
+    XXH128_hash_t hash = hash_of(bytes, size, secret);
+    /* zero is the name of nothing */
+    *digest = (struct digest){.high = hash.high64, .low = hash.low64 | (hash.high64 == 0)};
+}
+
+/* Hash of the canonical text with the input's hash behind it. */
+static void name_hash(const struct job *job, const uint8_t *data, struct text text,
+                      const void *secret, struct digest *digest) {
+    *digest = (struct digest){0, 0};
+    if (data != NULL && job->input.size > 0) {
+        XXH128_hash_t hash = hash_of(data + job->input.offset, (size_t)job->input.size, secret);
+        text_format(&text, "\n%d %016llx%016llx", (int)job->input.format,
+                    (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    }
+    if (!text.full) {
+        etag_hash(text.data, text.size, secret, digest);
+    }
+}
+
+void etag_make(const struct job *job, const uint8_t *data, const char *kinds, const void *secret,
+               char *tag, size_t size, struct digest *digest) {
     char bytes[CANONICAL_MAX];
+    struct digest open;
     struct text text;
     text_init(&text, bytes, sizeof bytes);
     text_format(&text, "%s %s %d %s %s\n", KILN_VERSION, job->type->name, job->type->version,
                 format_row(job->format)->name, job->device[0] != '\0' ? job->device : kinds);
     fields_print_query(job->type->fields, job->params, &text);
     arrays_print(job, &text);
-    if (data != NULL && job->input.size > 0) {
-        XXH128_hash_t hash = XXH3_128bits(data + job->input.offset, (size_t)job->input.size);
-        text_format(&text, "\n%d %016llx%016llx", (int)job->input.format,
-                    (unsigned long long)hash.high64, (unsigned long long)hash.low64);
-    }
-    out[0] = '\0';
-    if (text.full) {
+    name_hash(job, data, text, NULL, &open);
+    *digest = (struct digest){0, 0};
+    tag[0] = '\0';
+    if (digest_empty(&open)) {
         return;
     }
     bool mixed = job->device[0] == '\0' && strchr(kinds, ',') != NULL;
-    XXH128_hash_t hash = XXH3_128bits(bytes, text.size);
-    snprintf(out, size, "%s\"%016llx%016llx\"", job->format == FORMAT_JSON || mixed ? "W/" : "",
-             (unsigned long long)hash.high64, (unsigned long long)hash.low64);
+    snprintf(tag, size, "%s\"%016llx%016llx\"", job->format == FORMAT_JSON || mixed ? "W/" : "",
+             (unsigned long long)open.high, (unsigned long long)open.low);
+    if (secret != NULL) {
+        name_hash(job, data, text, secret, digest);
+    }
 }
 
 bool etag_match(const char *header, const char *etag) {
@@ -53,7 +78,7 @@ bool etag_match(const char *header, const char *etag) {
     size_t size = strlen(opaque);
     for (const char *at = header; *at != '\0';) {
         at += strspn(at, " \t,");
-        if (*at == '*') {
+        if (*at == '*' && strspn(at + 1, " \t") == strcspn(at + 1, ",")) {
             return true;
         }
         at += strncmp(at, "W/", 2) == 0 ? 2 : 0;

@@ -1,24 +1,31 @@
 /*
- * etag.h: entity tags of results, known before a job is run.
+ * etag.h: names of results, known before a job is run.
  *
- * A tag covers the daemon's version, the kind and its version, the canonical parameters, the
- * format, the kinds of device that may run the job, and the input's bytes (XXH3, 128 bits). Results
- * other than JSON are deterministic and get a strong tag; JSON carries timings and gets a weak one,
- * and so does a result that devices of different kinds may compute.
+ * Both names cover the daemon's version, the kind and its version, the canonical parameters, the
+ * format, the kinds of device that may run the job, and the input's bytes. The entity tag is for
+ * clients and the same in every daemon (XXH3, 128 bits). Results other than JSON are deterministic
+ * and get a strong tag; JSON carries timings and gets a weak one, and so does a result that devices
+ * of different kinds may compute. The digest is for our own cache: hashed with a secret, so that no
+ * client can find two requests that share one.
  *
  * Threads: reentrant.
  */
 #ifndef KILN_SERVER_ETAG_H
 #define KILN_SERVER_ETAG_H
 
-#include "compute/job.h"
+#include "server/result.h"
 
 #include <stdbool.h>
 
-/** Writes the tag with its quotes; "" where the parameters are too long to print. `data` is the
-    input block or NULL; `kinds` as in struct service. */
-void etag_make(const struct job *job, const uint8_t *data, const char *kinds, char *out,
-               size_t size);
+#define ETAG_SECRET_SIZE 192
+
+/** Writes the tag with its quotes, and the digest; "" and an empty one where the parameters are too
+    long to print. `data` is the input block or NULL; `kinds` as in struct service. `secret` has
+    ETAG_SECRET_SIZE random bytes; NULL: no digest is wanted. */
+void etag_make(const struct job *job, const uint8_t *data, const char *kinds, const void *secret,
+               char *tag, size_t size, struct digest *digest);
+/** Hash of some bytes with the secret. */
+void etag_hash(const void *bytes, size_t size, const void *secret, struct digest *digest);
 /** Weak comparison with the value of If-None-Match. */
 bool etag_match(const char *header, const char *etag);
 

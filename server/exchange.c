@@ -3,11 +3,13 @@
  */
 #include "server/exchange.h"
 
+#include "server/cors.h"
 #include "server/jobs.h"
 #include "server/loop.h"
 #include "server/metrics.h"
 #include "server/problem.h"
 #include "server/reply.h"
+#include "server/reuse.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,6 +47,8 @@ void exchange_destroy(struct exchange *exchange) {
     if (exchange == NULL) {
         return;
     }
+    reuse_end(exchange);
+    access_end(exchange);
     arena_give(exchange->service->arena, &exchange->body);
     arena_give(exchange->service->arena, &exchange->job.body);
     arena_give(exchange->service->arena, &exchange->job.result);
@@ -140,6 +144,7 @@ static enum MHD_Result options_reply(struct exchange *exchange) {
     }
     struct MHD_Response *response = reply_constant("", 0);
     reply_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
+    cors_preflight(exchange, allow, response);
     return reply_send(exchange, MHD_HTTP_NO_CONTENT, NULL, response);
 }
 
@@ -162,7 +167,7 @@ enum MHD_Result exchange_begin(struct exchange *exchange, const char *method, co
     if (exchange->method == METHOD_OPTIONS) {
         return exchange->close ? options_reply(exchange) : MHD_YES;
     }
-    if (request_check(exchange, method) != KILN_OK ||
+    if (access_check(exchange) != KILN_OK || request_check(exchange, method) != KILN_OK ||
         (exchange->framing.sized && exchange->framing.length > 0 &&
          body_take(exchange, exchange->framing.length) != KILN_OK)) {
         return begin_end(exchange);

@@ -14,7 +14,9 @@
 #define KILN_SERVER_EXCHANGE_H
 
 #include "compute/job.h"
+#include "server/access.h"
 #include "server/clients.h"
+#include "server/flight.h"
 #include "server/guard.h"
 #include "server/router.h"
 #include "server/service.h"
@@ -23,12 +25,17 @@
 #include <microhttpd.h>
 
 #define EXCHANGE_DETAIL_MAX 512
-#define EXCHANGE_ETAG_MAX   48
+#define EXCHANGE_ETAG_MAX   RESULT_ETAG_MAX
 
 enum stage { STAGE_HEAD, STAGE_BODY, STAGE_AWAY, STAGE_ANSWERED };
 
 /** How preparing a job ended. */
 enum outcome { OUTCOME_NONE, OUTCOME_JOB, OUTCOME_UNCHANGED, OUTCOME_FAULT };
+
+struct memo;
+
+/** Where an answer comes from; OFF: there is no cache. */
+enum reused { REUSED_OFF, REUSED_MISS, REUSED_HIT, REUSED_SHARED, REUSED_REFUSED };
 
 struct exchange {
     struct loop *loop; /* its connection's */
@@ -41,6 +48,7 @@ struct exchange {
     struct url url;
     enum method method;
     struct match match;
+    struct pass pass; /* access.c's */
     enum stage stage;
     bool close; /* the connection ends with this answer */
     int http;   /* status code of the answer; 0 while there is none */
@@ -56,6 +64,19 @@ struct exchange {
     char etag[EXCHANGE_ETAG_MAX]; /* "" for none */
     bool negotiated;              /* the format came from Accept */
     struct job job;
+
+    /* reuse.c's */
+    struct digest digest;
+    struct digest request; /* of address and Accept; empty where that does not name a result */
+    struct memo *memo;     /* its row on this thread */
+    struct waiter waiter;
+    struct result *result; /* what is answered, held until the last byte has left */
+    struct dispatch *dispatch;
+    enum reused reused;
+    bool find, keep; /* may be answered with another's result; its result may be kept */
+    bool flying;     /* leads or follows */
+    bool settles;    /* its result was put into the cache and is to be moved there */
+    uint64_t age_ns; /* oldest result that the client takes */
 
     struct exchange *next; /* the loader's */
     char text[];           /* target, and a copy that the url points into */

@@ -3,6 +3,8 @@
  */
 #include "server/healthcheck.h"
 
+#include "server/tls.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -73,12 +75,15 @@ static int connection_open(const char *host, const char *port) {
 }
 
 /* Sends the request and reads to the end of the connection; false on errors. */
-static bool answer_read(int fd, const char *host, char *answer, size_t capacity) {
+static bool answer_read(int fd, const char *host, bool secure, char *answer, size_t capacity) {
     char request[512];
     int size = snprintf(request, sizeof request,
                         "GET /readyz HTTP/1.1\r\nHost: %.200s\r\nConnection: close\r\n\r\n",
                         strchr(host, ':') != NULL ? "localhost" : host);
     size_t used = 0;
+    if (secure) {
+        return tls_ask(fd, request, (size_t)size, answer, capacity);
+    }
     if (send(fd, request, (size_t)size, MSG_NOSIGNAL) != size) {
         return false;
     }
@@ -107,7 +112,7 @@ int healthcheck_run(const struct options *options) {
         fprintf(stderr, "kilnd healthcheck: %s port %s: %s\n", host, port, strerror(errno));
         return EXIT_FAILURE;
     }
-    bool read = answer_read(fd, host, answer, sizeof answer);
+    bool read = answer_read(fd, host, options->tls_cert[0] != '\0', answer, sizeof answer);
     close(fd);
     if (!read || strncmp(answer, "HTTP/1.1 200 ", 13) != 0) {
         const char *body = read ? strstr(answer, "\r\n\r\n") : NULL;

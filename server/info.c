@@ -1,17 +1,16 @@
 /*
- * info.c: JSON and Prometheus text about the daemon.
+ * info.c: JSON about the daemon.
  */
 #include "server/info.h"
 
 #include "server/body.h"
-#include "server/metrics.h"
+#include "server/gauges.h"
 #include "server/problem.h"
 #include "server/reply.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define JSON_MEDIA    "application/json"
 #define METRICS_MEDIA "text/plain; version=0.0.4; charset=utf-8"
@@ -181,138 +180,6 @@ enum MHD_Result info_types(struct exchange *exchange) {
     return reply_print(exchange, MHD_HTTP_OK, JSON_MEDIA, types_print);
 }
 
-/* One row of Prometheus text with its header. */
-static void value_print(struct text *text, const char *name, const char *type, const char *help,
-                        double value) {
-    text_format(text, "# HELP %s %s\n# TYPE %s %s\n%s ", name, help, name, type, name);
-    text_double(text, value);
-    text_string(text, "\n");
-}
-
-static uint64_t resident_bytes(void) {
-    unsigned long long total = 0, resident = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file != NULL) {
-        if (fscanf(file, "%llu %llu", &total, &resident) != 2) {
-            resident = 0;
-        }
-        fclose(file);
-    }
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static void queue_print(struct text *text, struct dispatch *dispatch) {
-    struct dispatch_stats stats;
-    dispatch_stats(dispatch, &stats);
-    const struct {
-        const char *name, *type, *help;
-        uint64_t value;
-    } rows[] = {
-        {"kiln_queue_jobs", "gauge", "Jobs that wait.", stats.queued},
-        {"kiln_queue_peak_jobs", "gauge", "Most jobs that ever waited.", stats.queue_peak},
-        {"kiln_running_jobs", "gauge", "Jobs on devices.", stats.running},
-        {"kiln_jobs_submitted_total", "counter", "Jobs taken.", stats.submitted},
-        {"kiln_jobs_completed_total", "counter", "Jobs done.", stats.completed},
-        {"kiln_jobs_failed_total", "counter", "Jobs that failed.", stats.failed},
-        {"kiln_jobs_cancelled_total", "counter", "Jobs whose client left, or that were deleted.",
-         stats.cancelled},
-        {"kiln_jobs_retried_total", "counter", "Jobs run again after a worker died.",
-         stats.retried},
-        {"kiln_jobs_refused_total", "counter", "Jobs refused by a full queue.", stats.refused},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        value_print(text, rows[i].name, rows[i].type, rows[i].help, (double)rows[i].value);
-    }
-}
-
-static void arena_print(struct text *text, struct arena *arena) {
-    struct arena_stats stats;
-    arena_stats(arena, &stats);
-    value_print(text, "kiln_arena_bytes", "gauge", "Size of the arena.", (double)stats.size);
-    value_print(text, "kiln_arena_used_bytes", "gauge", "Taken now.", (double)stats.used);
-    value_print(text, "kiln_arena_peak_bytes", "gauge", "Most ever taken.", (double)stats.peak);
-    value_print(text, "kiln_arena_blocks", "gauge", "Blocks taken now.", (double)stats.blocks);
-    value_print(text, "kiln_arena_failures_total", "counter", "Blocks refused.",
-                (double)stats.failures);
-}
-
-/* Columns of the per-device metrics. */
-static double device_up(const struct device_view *view) {
-    return view->state == DEVICE_READY;
-}
-static double device_running(const struct device_view *view) {
-    return view->running;
-}
-static double device_done(const struct device_view *view) {
-    return (double)view->jobs_done;
-}
-static double device_failed(const struct device_view *view) {
-    return (double)view->jobs_failed;
-}
-static double device_respawns(const struct device_view *view) {
-    return (double)view->respawns;
-}
-static double device_busy(const struct device_view *view) {
-    return view->busy_s;
-}
-
-struct device_metric {
-    const char *name, *type, *help;
-    double (*value)(const struct device_view *view);
-};
-
-static const struct device_metric device_metrics[] = {
-    {"kiln_device_ready", "gauge", "1 while the device takes jobs.", device_up},
-    {"kiln_device_running_jobs", "gauge", "Jobs on the device.", device_running},
-    {"kiln_device_jobs_done_total", "counter", "Jobs done.", device_done},
-    {"kiln_device_jobs_failed_total", "counter", "Jobs failed.", device_failed},
-    {"kiln_device_respawns_total", "counter", "Workers replaced.", device_respawns},
-    {"kiln_device_busy_seconds_total", "counter", "Time spent on jobs.", device_busy},
-};
-
-struct device_column {
-    struct text *text;
-    const struct device_metric *metric;
-};
-
-static void device_cell_print(const struct device_view *view, void *context) {
-    const struct device_column *column = context;
-    text_format(column->text, "%s{device=\"%s\"} ", column->metric->name, view->name);
-    text_double(column->text, column->metric->value(view));
-    text_string(column->text, "\n");
-}
-
-static void devices_measure(struct text *text, struct dispatch *dispatch) {
-    for (size_t i = 0; i < sizeof device_metrics / sizeof device_metrics[0]; i++) {
-        struct device_column column = {text, &device_metrics[i]};
-        text_format(text, "# HELP %s %s\n# TYPE %s %s\n", column.metric->name, column.metric->help,
-                    column.metric->name, column.metric->type);
-        dispatch_devices(dispatch, device_cell_print, &column);
-    }
-}
-
-static void all_print(struct exchange *exchange, struct text *text) {
-    struct service *service = exchange->service;
-    struct dispatch *dispatch = service_enter(service);
-    uint64_t open, cut;
-    metrics_print(text);
-    if (dispatch != NULL) {
-        queue_print(text, dispatch);
-        devices_measure(text, dispatch);
-        service_leave(service);
-    }
-    arena_print(text, service->arena);
-    clients_count(service->clients, &open, &cut);
-    value_print(text, "kiln_connections", "gauge", "Open connections.", (double)open);
-    value_print(text, "kiln_connections_cut_total", "counter", "Connections cut for crawling.",
-                (double)cut);
-    value_print(text, "kiln_active_requests", "gauge", "Requests being read or answered.",
-                (double)atomic_load(&service->active));
-    value_print(text, "process_resident_memory_bytes", "gauge", "Resident memory of the front.",
-                (double)resident_bytes());
-    value_print(text, "kiln_uptime_seconds", "gauge", "Time since the start.", uptime(exchange));
-}
-
 enum MHD_Result info_metrics(struct exchange *exchange) {
-    return reply_print(exchange, MHD_HTTP_OK, METRICS_MEDIA, all_print);
+    return reply_print(exchange, MHD_HTTP_OK, METRICS_MEDIA, gauges_print);
 }

@@ -4,12 +4,14 @@
 #include "server/jobs.h"
 
 #include "server/body.h"
+#include "server/cors.h"
 #include "server/etag.h"
 #include "server/loader.h"
 #include "server/metrics.h"
 #include "server/negotiate.h"
 #include "server/problem.h"
 #include "server/reply.h"
+#include "server/reuse.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -139,17 +141,12 @@ static enum kiln_status job_check(struct exchange *exchange) {
     return format;
 }
 
-static void job_done(struct job *job) {
-    exchange_resume(job->context);
-}
-
 /* Fills the exchange's job or notes what is wrong; sets the outcome. */
 static void job_prepare(struct exchange *exchange) {
     struct job *job = &exchange->job;
     job->type = exchange->match.route->type;
     job->watch_fd = client_fd(exchange->client);
-    job->done = job_done;
-    job->context = exchange;
+    job->owner = access_owner(exchange);
     if (job_check(exchange) != KILN_OK) {
         return;
     }
@@ -158,28 +155,17 @@ static void job_prepare(struct exchange *exchange) {
         exchange_fault(exchange, status, "The result would be too large.");
         return;
     }
-    etag_make(job, job_data(exchange), exchange->service->kinds, exchange->etag,
-              sizeof exchange->etag);
+    const struct reuse *reuse = exchange->service->reuse;
+    etag_make(job, job_data(exchange), exchange->service->kinds,
+              reuse != NULL ? reuse->secret : NULL, exchange->etag, sizeof exchange->etag,
+              &exchange->digest);
     exchange->outcome = unchanged(exchange) ? OUTCOME_UNCHANGED : OUTCOME_JOB;
-}
-
-/* Gives the suspended exchange to the dispatcher; where that refuses, it comes back with a fault.
-   Nothing may touch the exchange afterwards. */
-static void job_submit(struct exchange *exchange, struct dispatch *dispatch) {
-    enum kiln_status status = dispatch_submit(dispatch, &exchange->job);
-    if (status == KILN_OK) {
-        return;
-    }
-    exchange_fault(exchange, status, "%s",
-                   exchange->job.detail[0] != '\0' ? exchange->job.detail
-                                                   : status_row(status)->title);
-    exchange_resume(exchange);
 }
 
 void jobs_load(struct exchange *exchange) {
     struct service *service = exchange->service;
     job_prepare(exchange);
-    if (exchange->outcome != OUTCOME_JOB) {
+    if (exchange->outcome != OUTCOME_JOB || reuse_find(exchange)) {
         exchange_resume(exchange);
         return;
     }
@@ -189,8 +175,44 @@ void jobs_load(struct exchange *exchange) {
         exchange_resume(exchange);
         return;
     }
-    job_submit(exchange, dispatch);
+    reuse_submit(exchange, dispatch);
     service_leave(service);
+}
+
+/* ---- answers ---- */
+
+static void caching_headers(const struct exchange *exchange, struct MHD_Response *response) {
+    if (exchange->etag[0] != '\0') {
+        reply_header(response, MHD_HTTP_HEADER_ETAG, "%s", exchange->etag);
+    }
+    if (exchange->negotiated) {
+        reply_header(response, MHD_HTTP_HEADER_VARY, "Accept");
+    }
+    if ((exchange->method & (METHOD_GET | METHOD_HEAD)) != 0) {
+        /* what took a key is for its owner's caches only: a shared one would ask nobody */
+        reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "%s, max-age=%d",
+                     exchange->pass.grant != NULL ? "private" : "public", CACHE_SECONDS);
+    }
+}
+
+/* RFC 9211. */
+static void status_header(const struct exchange *exchange, struct MHD_Response *response) {
+    static const char *const texts[] = {
+        [REUSED_OFF] = NULL,
+        [REUSED_MISS] = "kiln; fwd=miss",
+        [REUSED_HIT] = "kiln; hit",
+        [REUSED_SHARED] = "kiln; fwd=miss; collapsed",
+        [REUSED_REFUSED] = "kiln; fwd=request",
+    };
+    const char *text = texts[exchange->reused];
+    if (text != NULL) {
+        reply_header(response, "Cache-Status", "%s%s", text, exchange->settles ? "; stored" : "");
+    }
+}
+
+static void origin_headers(struct MHD_Response *response, const char *device, uint64_t job) {
+    reply_header(response, "Kiln-Device", "%s", device);
+    reply_header(response, "Kiln-Job", "%016" PRIx64, job);
 }
 
 static void timing_header(struct MHD_Response *response, const struct timing *timing) {
@@ -201,29 +223,74 @@ static void timing_header(struct MHD_Response *response, const struct timing *ti
                  timing->total);
 }
 
-static void caching_headers(const struct exchange *exchange, struct MHD_Response *response) {
-    if (exchange->etag[0] != '\0') {
-        reply_header(response, MHD_HTTP_HEADER_ETAG, "%s", exchange->etag);
-    }
-    if (exchange->negotiated) {
-        reply_header(response, MHD_HTTP_HEADER_VARY, "Accept");
-    }
-    if ((exchange->method & (METHOD_GET | METHOD_HEAD)) != 0) {
-        reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "public, max-age=%d", CACHE_SECONDS);
-    }
-}
-
+/* A job of this request's own. */
 static enum MHD_Result result_reply(struct exchange *exchange) {
     struct job *job = &exchange->job;
     struct arena *arena = exchange->service->arena;
-    arena_give(arena, &job->body);
-    struct MHD_Response *response = reply_block(arena, &job->result, job->result_size);
+    struct MHD_Response *response = exchange->result != NULL
+                                        ? reply_result(exchange->result)
+                                        : reply_block(arena, &job->result, job->result_size);
     metrics_job(job_type_index(job->type), &job->timing);
     timing_header(response, &job->timing);
     caching_headers(exchange, response);
-    reply_header(response, "Kiln-Device", "%s", job->device_name);
-    reply_header(response, "Kiln-Job", "%016" PRIx64, job->id);
+    status_header(exchange, response);
+    origin_headers(response, job->device_name, job->id);
+    if (job->joules > 0) {
+        reply_header(response, "Kiln-Joules-Estimate", "%.6g", job->joules);
+    }
     return reply_send(exchange, MHD_HTTP_OK, format_row(job->format)->media, response);
+}
+
+/* Another request's job, that this one has waited for. */
+static enum MHD_Result shared_reply(struct exchange *exchange) {
+    const struct result *result = exchange->result;
+    struct MHD_Response *response = reply_result(result);
+    reply_header(response, "Server-Timing", "cache;desc=\"shared\", total;dur=%.4f",
+                 (double)(clock_ns() - exchange->started_ns) * 1e-6);
+    caching_headers(exchange, response);
+    status_header(exchange, response);
+    origin_headers(response, result->device, result->job);
+    return reply_send(exchange, MHD_HTTP_OK, format_row(result->format)->media, response);
+}
+
+static struct MHD_Response *kept_make(const struct exchange *exchange, uint64_t age) {
+    const struct result *result = exchange->result;
+    struct MHD_Response *response = reply_result(result);
+    reply_header(response, MHD_HTTP_HEADER_AGE, "%" PRIu64, age);
+    reply_header(response, "Server-Timing", "cache;desc=\"hit\"");
+    caching_headers(exchange, response);
+    status_header(exchange, response);
+    origin_headers(response, result->device, result->job);
+    return response;
+}
+
+/* A kept result. Its answer to GETs is kept too and made anew every second, for its age. */
+static enum MHD_Result kept_reply(struct exchange *exchange) {
+    struct result *result = exchange->result;
+    const char *media = format_row(result->format)->media;
+    uint64_t age = (clock_ns() - result->made_ns) / UINT64_C(1000000000);
+    bool get = (exchange->method & (METHOD_GET | METHOD_HEAD)) != 0;
+    if (!get || exchange->close || atomic_load(&exchange->service->draining) ||
+        access_tells(exchange) || cors_tells(exchange)) {
+        return reply_send(exchange, MHD_HTTP_OK, media, kept_make(exchange, age));
+    }
+    enum MHD_Result done = MHD_NO;
+    pthread_mutex_lock(&result->lock);
+    struct MHD_Response **answer = &result->answers[exchange->negotiated];
+    if (*answer == NULL || result->ages[exchange->negotiated] != age) {
+        if (*answer != NULL) {
+            MHD_destroy_response(*answer);
+        }
+        *answer = kept_make(exchange, age);
+        reply_media(*answer, media);
+        result->ages[exchange->negotiated] = age;
+        result->forget = MHD_destroy_response;
+    }
+    if (*answer != NULL) {
+        done = reply_again(exchange, MHD_HTTP_OK, *answer);
+    }
+    pthread_mutex_unlock(&result->lock);
+    return done;
 }
 
 static enum MHD_Result job_answer(struct exchange *exchange) {
@@ -233,11 +300,13 @@ static enum MHD_Result job_answer(struct exchange *exchange) {
         caching_headers(exchange, response);
         return reply_send(exchange, MHD_HTTP_NOT_MODIFIED, NULL, response);
     }
+    arena_give(exchange->service->arena, &job->body);
     if (exchange->outcome == OUTCOME_JOB && job->status == KILN_OK) {
-        return result_reply(exchange);
+        return exchange->reused == REUSED_HIT      ? kept_reply(exchange)
+               : exchange->reused == REUSED_SHARED ? shared_reply(exchange)
+                                                   : result_reply(exchange);
     }
     arena_give(exchange->service->arena, &job->result);
-    arena_give(exchange->service->arena, &job->body);
     if (exchange->outcome == OUTCOME_JOB) {
         exchange_fault(exchange, job->status, "%s",
                        job->detail[0] != '\0' ? job->detail : status_row(job->status)->title);
@@ -245,15 +314,36 @@ static enum MHD_Result job_answer(struct exchange *exchange) {
     return problem_send(exchange);
 }
 
+/* True if the answer is known without reading the request any further. */
+static bool recalled(struct exchange *exchange) {
+    if (!reuse_recall(exchange)) {
+        return false;
+    }
+    exchange->outcome = unchanged(exchange) ? OUTCOME_UNCHANGED : OUTCOME_JOB;
+    if (exchange->outcome == OUTCOME_UNCHANGED || reuse_find(exchange)) {
+        return true;
+    }
+    exchange->outcome = OUTCOME_NONE;
+    exchange->negotiated = false;
+    return false;
+}
+
 enum MHD_Result jobs_handle(struct exchange *exchange) {
     struct service *service = exchange->service;
     if (exchange->stage == STAGE_AWAY) {
         return job_answer(exchange);
     }
+    reuse_begin(exchange);
+    if (recalled(exchange)) {
+        return job_answer(exchange);
+    }
     bool large = exchange->body_size >= LOADER_BODY_MIN;
     if (!large) {
         job_prepare(exchange);
-        if (exchange->outcome != OUTCOME_JOB) {
+        if (exchange->outcome == OUTCOME_JOB || exchange->outcome == OUTCOME_UNCHANGED) {
+            reuse_remember(exchange);
+        }
+        if (exchange->outcome != OUTCOME_JOB || reuse_find(exchange)) {
             return job_answer(exchange);
         }
     }
@@ -265,7 +355,7 @@ enum MHD_Result jobs_handle(struct exchange *exchange) {
     if (large) {
         loader_push(service->loader, exchange);
     } else {
-        job_submit(exchange, dispatch);
+        reuse_submit(exchange, dispatch);
     }
     service_leave(service);
     return MHD_YES;

@@ -8,9 +8,11 @@
 #include "server/listener.h"
 
 #include "compute/log.h"
+#include "server/addresses.h"
 #include "server/exchange.h"
 #include "server/loop.h"
 #include "server/metrics.h"
+#include "server/tls.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,6 +27,7 @@
 
 struct listener {
     int port;
+    struct tls tls;
     size_t count;
     struct loop *loops[];
 };
@@ -62,10 +65,39 @@ static int socket_open(const struct addrinfo *address) {
     return fd;
 }
 
-static int socket_listen(const char *text, char *why, size_t why_size) {
+static bool is_loopback(const struct sockaddr *address) {
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+    if (address->sa_family == AF_INET) {
+        memcpy(&v4, address, sizeof v4);
+        return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
+    }
+    memcpy(&v6, address, sizeof v6);
+    return address->sa_family == AF_INET6 &&
+           (IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
+            (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == 127));
+}
+
+/* The first of the addresses that can be bound; -1 with errno. EPERM: others could reach it, and
+   nobody has said that they may. */
+static int addresses_bind(const struct addrinfo *addresses, const struct options *options) {
+    bool guarded = options->keys[0] != '\0' || options->allow_open;
+    int fd = -1;
+    for (const struct addrinfo *row = addresses; row != NULL && fd < 0; row = row->ai_next) {
+        if (!guarded && !is_loopback(row->ai_addr)) {
+            errno = EPERM;
+            return -1;
+        }
+        fd = socket_open(row);
+    }
+    return fd;
+}
+
+static int socket_listen(const struct options *options, char *why, size_t why_size) {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC,
                                    .ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+    const char *text = options->listen;
     struct addrinfo *addresses = NULL;
     char host[OPTION_TEXT_MAX];
     const char *port;
@@ -78,11 +110,13 @@ static int socket_listen(const char *text, char *why, size_t why_size) {
         snprintf(why, why_size, "--listen %.100s: %s", text, gai_strerror(error));
         return -1;
     }
-    int fd = -1;
-    for (const struct addrinfo *row = addresses; row != NULL && fd < 0; row = row->ai_next) {
-        fd = socket_open(row);
-    }
-    if (fd < 0) {
+    int fd = addresses_bind(addresses, options);
+    if (fd < 0 && errno == EPERM) {
+        snprintf(why, why_size,
+                 "--listen %.100s: other machines could use this daemon without a key. Give it "
+                 "--keys FILE (`kilnd key new` makes keys), or --allow-open to serve everybody",
+                 text);
+    } else if (fd < 0) {
         snprintf(why, why_size, "--listen %.100s: %s", text, strerror(errno));
     }
     freeaddrinfo(addresses);
@@ -108,17 +142,55 @@ static struct client *connection_client(struct MHD_Connection *connection) {
     return info != NULL ? info->socket_context : NULL;
 }
 
+/* A connection that this thread has counted and that has no record yet: the library asks the policy
+   and tells of the start one after the other on the loop's thread, and where it fails in between,
+   it tells nothing; then the next connection gives the count back. */
+static _Thread_local struct {
+    bool held;
+    struct address address;
+} counted;
+
+/* The library's own limits hold for one loop; these for all of them. */
+static enum MHD_Result connection_policy(void *context, const struct sockaddr *socket,
+                                         socklen_t size) {
+    struct service *service = context;
+    struct address address = address_of(size >= sizeof(struct sockaddr_in) ? socket : NULL);
+    if (counted.held) {
+        counted.held = false;
+        addresses_give(service->addresses, counted.address);
+    }
+    if (!addresses_take(service->addresses, address)) {
+        return MHD_NO;
+    }
+    counted.held = true;
+    counted.address = address;
+    return MHD_YES;
+}
+
+static struct client *connection_open(struct service *service, int fd) {
+    struct client *client = client_opened(service->clients, fd, counted.address);
+    counted.held = counted.held && client == NULL; /* the record gives it back */
+    return client;
+}
+
+static void connection_close(struct service *service, struct client *client) {
+    if (client != NULL) {
+        addresses_give(service->addresses, client_address(client));
+        client_closed(service->clients, client);
+    }
+}
+
 static void connection_notify(void *context, struct MHD_Connection *connection,
                               void **socket_context, enum MHD_ConnectionNotificationCode code) {
     struct service *service = context;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
-        client_closed(service->clients, *socket_context);
+        connection_close(service, *socket_context);
         *socket_context = NULL;
         return;
     }
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    *socket_context = info != NULL ? client_opened(service->clients, info->connect_fd) : NULL;
+    *socket_context = info != NULL ? connection_open(service, info->connect_fd) : NULL;
 }
 
 static void *request_line(void *context, const char *target, struct MHD_Connection *connection) {
@@ -174,21 +246,30 @@ static size_t unescape_nothing(void *context, struct MHD_Connection *connection,
     return strlen(text);
 }
 
-/* A daemon without a thread, with its share of the connections. It owns a duplicate of `fd`. */
-static struct MHD_Daemon *daemon_start(struct service *service, int fd) {
+/* A daemon without a thread. It owns a duplicate of `fd`. Connections are limited by the policy,
+   which comes first: the library's own limit would leave clients waiting for ever. */
+static struct MHD_Daemon *daemon_start(struct service *service, const struct tls *tls, int fd) {
     const struct options *options = service->options;
     unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
-    unsigned int share =
-        (unsigned int)((options->connections + options->http_threads - 1) / options->http_threads);
+    static char priorities[] = TLS_PRIORITIES; /* the array's pointers are not const */
+    struct MHD_OptionItem secure[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, tls->certificate},
+                                      {MHD_OPTION_HTTPS_MEM_KEY, 0, tls->key},
+                                      {MHD_OPTION_HTTPS_PRIORITIES, 0, priorities},
+                                      {MHD_OPTION_END, 0, NULL}};
+    if (tls->key == NULL) {
+        secure[0].option = MHD_OPTION_END;
+    } else {
+        flags |= MHD_USE_TLS;
+    }
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     struct MHD_Daemon *daemon =
         own < 0 ? NULL
                 : MHD_start_daemon(
-                      flags, 0, NULL, NULL, request_handle, service,
+                      flags, 0, connection_policy, service, request_handle, service,
                       /* first, so that it holds for the other options' messages */
                       MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL, MHD_OPTION_LISTEN_SOCKET, own,
-                      MHD_OPTION_CONNECTION_LIMIT, share, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-                      (unsigned int)options->connections_per_address, MHD_OPTION_CONNECTION_TIMEOUT,
+                      MHD_OPTION_CONNECTION_LIMIT, (unsigned int)options->connections + 1,
+                      MHD_OPTION_ARRAY, secure, MHD_OPTION_CONNECTION_TIMEOUT,
                       (unsigned int)options->idle_timeout, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                       (size_t)32768, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
                       connection_notify, service, MHD_OPTION_NOTIFY_COMPLETED, request_end, service,
@@ -203,7 +284,7 @@ static struct MHD_Daemon *daemon_start(struct service *service, int fd) {
 /* False if a loop could not be started; those that were are in the listener. */
 static bool loops_start(struct listener *listener, struct service *service, int fd) {
     while (listener->count < service->options->http_threads) {
-        struct MHD_Daemon *daemon = daemon_start(service, fd);
+        struct MHD_Daemon *daemon = daemon_start(service, &listener->tls, fd);
         struct loop *loop =
             daemon != NULL ? loop_create(service, daemon, listener->count == 0) : NULL;
         if (loop == NULL) {
@@ -215,21 +296,21 @@ static bool loops_start(struct listener *listener, struct service *service, int 
 }
 
 bool listener_create(struct service *service, struct listener **out, char *why, size_t why_size) {
-    int fd = socket_listen(service->options->listen, why, why_size);
+    const struct options *options = service->options;
+    int fd = socket_listen(service->options, why, why_size);
     if (fd < 0) {
         return false;
     }
     struct listener *listener =
-        calloc(1, sizeof *listener + service->options->http_threads * sizeof(struct loop *));
-    bool good = listener != NULL;
+        calloc(1, sizeof *listener + options->http_threads * sizeof(struct loop *));
+    snprintf(why, why_size, "the HTTP library could not start (see the debug log)");
+    bool good = listener != NULL &&
+                tls_load(&listener->tls, options->tls_cert, options->tls_key, why, why_size);
     if (good) {
         listener->port = socket_port(fd);
         good = loops_start(listener, service, fd);
     }
     close(fd);
-    if (!good) {
-        snprintf(why, why_size, "the HTTP library could not start (see the debug log)");
-    }
     *out = listener;
     return good;
 }
@@ -247,6 +328,9 @@ void listener_quiesce(struct listener *listener) {
 void listener_destroy(struct listener *listener) {
     for (size_t i = 0; listener != NULL && i < listener->count; i++) {
         loop_destroy(listener->loops[i]);
+    }
+    if (listener != NULL) {
+        tls_finish(&listener->tls);
     }
     free(listener);
 }

@@ -4,6 +4,7 @@
 #include "compute/log.h"
 #include "compute/worker.h"
 #include "server/healthcheck.h"
+#include "server/keytool.h"
 #include "server/options.h"
 #include "server/serve.h"
 #include "server/service.h"
@@ -23,6 +24,8 @@ static void usage_print(FILE *out) {
             "  kilnd [serve] [options]      serve HTTP\n"
             "  kilnd probe                  list the devices as JSON\n"
             "  kilnd healthcheck [options]  ask the daemon at --listen whether it is ready\n"
+            "  kilnd key new [flags]        make an API key (kilnd key shows the flags)\n"
+            "  kilnd key check FILE         read a key file and say what is wrong with it\n"
             "  kilnd --version | --help\n\n",
             KILN_VERSION);
     options_help(out);
@@ -76,6 +79,10 @@ static bool worker_flag(struct worker_options *options, const char *flag, const 
         options->arena_size = (size_t)number;
         return true;
     }
+    if (strcmp(flag, "--device-bytes") == 0) {
+        options->device_bytes = (uint64_t)number;
+        return true;
+    }
     const struct {
         const char *flag;
         int *place;
@@ -110,6 +117,7 @@ static int role_worker(int argc, char **argv, int first) {
     }
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
+    signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     log_init(LOG_LEVEL_INFO, options.device);
     return worker_run(&options);
@@ -119,10 +127,9 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv, int first);
 } roles[] = {
-    {"serve", role_serve},
-    {"worker", role_worker},
-    {"probe", role_probe},
-    {"healthcheck", role_healthcheck},
+    {"serve", role_serve}, {"worker", role_worker},
+    {"probe", role_probe}, {"healthcheck", role_healthcheck},
+    {"key", keytool_run},
 };
 
 int main(int argc, char **argv) {

@@ -14,13 +14,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum option_type { OPTION_TEXT, OPTION_COUNT, OPTION_BYTES, OPTION_SECONDS, OPTION_CHOICE };
+enum option_type {
+    OPTION_TEXT,
+    OPTION_COUNT,
+    OPTION_BYTES,
+    OPTION_SECONDS,
+    OPTION_CHOICE,
+    OPTION_SWITCH /* "true" or "false"; as a flag also alone, for "true" */
+};
 
 struct option_row {
     const char *name;
     enum option_type type;
     size_t offset;
-    double min, max;
+    double min, max; /* TEXT: of its size; max 0 for OPTION_TEXT_MAX */
     const char *preset;
     const char *const *choices; /* CHOICE: NULL-terminated */
     const char *help;
@@ -42,6 +49,10 @@ static const struct option_row rows[] = {
      "threads of the CPU device; 0: one a core"},
     {"arena", OPTION_BYTES, AT(arena), 1 << 20, 0x1p46, "1G", NULL,
      "memory shared with the workers, for inputs and results"},
+    {"device-memory", OPTION_BYTES, AT(device_memory), 0, 0x1p46, "0", NULL,
+     "memory of each device that jobs may take; 0: all there is"},
+    {"cache-bytes", OPTION_BYTES, AT(cache_bytes), 0, 0x1p42, "256M", NULL,
+     "memory for results that are kept; 0: every request runs a job of its own"},
     {"max-body", OPTION_BYTES, AT(max_body), 1024, 0x1p40, "64M", NULL, "largest request body"},
     {"max-pixels", OPTION_COUNT, AT(max_pixels), 1, 0x1p40, "67108864", NULL,
      "most samples of one picture"},
@@ -64,6 +75,15 @@ static const struct option_row rows[] = {
      "event loops; more serve more connections, fewer answer sooner"},
     {"idle-timeout", OPTION_SECONDS, AT(idle_timeout), 1, 3600, "30", NULL,
      "silence, or crawling, after which a connection is cut"},
+    {"keys", OPTION_TEXT, AT(keys), 0, 0, "", NULL,
+     "file of API keys (`kilnd key new` makes one); read again on SIGHUP"},
+    {"allow-open", OPTION_SWITCH, AT(allow_open), 0, 0, "false", NULL,
+     "serve other machines without keys"},
+    {"tls-cert", OPTION_TEXT, AT(tls_cert), 0, 0, "", NULL,
+     "PEM file of the certificate and its chain: HTTPS instead of HTTP"},
+    {"tls-key", OPTION_TEXT, AT(tls_key), 0, 0, "", NULL, "PEM file of the certificate's key"},
+    {"cors-origin", OPTION_TEXT, AT(cors_origin), 0, OPTION_LIST_MAX, "", NULL,
+     "origins whose pages may read answers, with commas; or *"},
     {"state-dir", OPTION_TEXT, AT(state_dir), 0, 0, "", NULL,
      "directory of the driver's cache of compiled kernels"},
     {"log-level", OPTION_CHOICE, AT(log_level), 0, 0, "info", levels,
@@ -129,9 +149,14 @@ static bool number_set(const struct option_row *row, void *place, const char *te
     return true;
 }
 
+static bool switch_set(bool *place, const char *text) {
+    *place = strcmp(text, "true") == 0;
+    return *place || strcmp(text, "false") == 0;
+}
+
 static bool text_set(const struct option_row *row, char *place, const char *text) {
     size_t size = strlen(text);
-    if (size >= OPTION_TEXT_MAX || (double)size < row->min) {
+    if (size >= (row->max > 0 ? (size_t)row->max : OPTION_TEXT_MAX) || (double)size < row->min) {
         return false;
     }
     memcpy(place, text, size + 1);
@@ -144,8 +169,10 @@ static bool row_set(struct options *options, const struct option_row *row, const
     void *place = (char *)options + row->offset;
     bool good = row->type == OPTION_TEXT     ? text_set(row, place, text)
                 : row->type == OPTION_CHOICE ? choice_set(row, place, text)
+                : row->type == OPTION_SWITCH ? switch_set(place, text)
                                              : number_set(row, place, text);
-    if (!good && (row->type == OPTION_TEXT || row->type == OPTION_CHOICE)) {
+    if (!good &&
+        (row->type == OPTION_TEXT || row->type == OPTION_CHOICE || row->type == OPTION_SWITCH)) {
         snprintf(why, why_size, "%s: \"%.60s\" is not possible (%s)", source, text, row->help);
     } else if (!good) {
         snprintf(why, why_size, "%s: \"%.60s\" is not a %s from %.15g to %.15g (%s)", source, text,
@@ -204,7 +231,7 @@ static bool file_apply(struct options *options, const char *path, char *why, siz
         snprintf(why, why_size, "%.200s: %s", path, strerror(errno));
         return false;
     }
-    char line[1024];
+    char line[OPTION_LIST_MAX + 64];
     bool good = true;
     for (int number = 1; good && fgets(line, sizeof line, file) != NULL; number++) {
         char source[OPTION_TEXT_MAX + 16];
@@ -252,11 +279,12 @@ static bool flags_apply(struct options *options, int argc, char **argv, int firs
             snprintf(why, why_size, "unknown argument \"%.100s\" (see --help)", flag);
             return false;
         }
-        if (equals == NULL && i + 1 >= argc) {
+        bool alone = equals == NULL && row->type == OPTION_SWITCH;
+        if (equals == NULL && !alone && i + 1 >= argc) {
             snprintf(why, why_size, "%.100s needs a value (%s)", flag, row->help);
             return false;
         }
-        const char *value = equals != NULL ? equals + 1 : argv[++i];
+        const char *value = equals != NULL ? equals + 1 : alone ? "true" : argv[++i];
         if ((only == NULL || only == row) && !row_set(options, row, value, flag, why, why_size)) {
             return false;
         }

@@ -16,6 +16,7 @@
 #include <stdio.h>
 
 #define OPTION_TEXT_MAX 256
+#define OPTION_LIST_MAX 1024
 #define OPTION_WHY_MAX  512
 
 struct options {
@@ -24,9 +25,15 @@ struct options {
     char device[OPTION_TEXT_MAX];
     char state_dir[OPTION_TEXT_MAX]; /* "" for none */
     char config[OPTION_TEXT_MAX];    /* "" for none */
-    uint64_t slots, threads;         /* 0: the default of the device */
-    uint64_t arena;                  /* bytes */
-    uint64_t max_body;               /* bytes */
+    char keys[OPTION_TEXT_MAX];      /* "" for none: everybody may do everything */
+    char tls_cert[OPTION_TEXT_MAX], tls_key[OPTION_TEXT_MAX]; /* "" for none */
+    char cors_origin[OPTION_LIST_MAX];                        /* "" for none */
+    bool allow_open;         /* other machines may ask without keys */
+    uint64_t slots, threads; /* 0: the default of the device */
+    uint64_t arena;          /* bytes */
+    uint64_t cache_bytes;    /* 0: every request runs its own job */
+    uint64_t device_memory;  /* bytes; 0: all there is */
+    uint64_t max_body;       /* bytes */
     uint64_t max_pixels, max_iterations, max_samples, max_frequencies;
     uint64_t queue; /* jobs */
     uint64_t connections, connections_per_address;

@@ -61,6 +61,7 @@ static void jobs_print(struct text *text) {
 /* `curl` lines with the address that this request came by. */
 static void lines_print(struct exchange *exchange, struct text *text) {
     const char *host = exchange_header(exchange, MHD_HTTP_HEADER_HOST);
+    bool secure = exchange->service->options->tls_cert[0] != '\0';
     static const char *const lines[] = {
         "/v1/mandelbrot?colormap=viridis&shade=true' -o mandelbrot.png",
         "/v1/mandelbrot' -H 'Content-Type: application/json' -d "
@@ -73,7 +74,7 @@ static void lines_print(struct exchange *exchange, struct text *text) {
     };
     text_string(text, "<h2>Try</h2>\n<pre>");
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
-        text_string(text, "curl 'http://");
+        text_string(text, secure ? "curl 'https://" : "curl 'http://");
         html_print(text, host != NULL ? host : "127.0.0.1:8080");
         html_print(text, lines[i]);
         text_string(text, "\n");

@@ -65,6 +65,7 @@ enum MHD_Result problem_send(struct exchange *exchange) {
     problem_print(exchange, &text);
     struct MHD_Response *response = reply_copy(bytes, text.size);
     reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    reply_secure(response, "default-src 'none'; frame-ancestors 'none'");
     for (size_t i = 0; i < sizeof retries / sizeof retries[0]; i++) {
         if (retries[i].status == exchange->fault) {
             reply_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "%d", retries[i].seconds);

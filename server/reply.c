@@ -3,9 +3,17 @@
  */
 #include "server/reply.h"
 
+#include "server/cors.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+
+/* Pages have no scripts; their one style sheet is in them, their pictures are the daemon's. */
+#define PAGE_POLICY                                                                                \
+    "default-src 'none'; img-src 'self'; style-src 'unsafe-inline'; base-uri 'none'; "             \
+    "form-action 'none'; frame-ancestors 'none'"
 
 #define PRINT_MAX (16u << 20)
 
@@ -60,6 +68,10 @@ struct MHD_Response *reply_block(struct arena *arena, struct block *block, uint6
     return response;
 }
 
+struct MHD_Response *reply_result(const struct result *result) {
+    return reply_constant(result_bytes(result), (size_t)result->size);
+}
+
 void reply_header(struct MHD_Response *response, const char *name, const char *format, ...) {
     char value[512];
     va_list arguments;
@@ -71,6 +83,25 @@ void reply_header(struct MHD_Response *response, const char *name, const char *f
     }
 }
 
+void reply_media(struct MHD_Response *response, const char *media) {
+    if (response != NULL) {
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, media);
+        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    }
+}
+
+void reply_secure(struct MHD_Response *response, const char *policy) {
+    reply_header(response, "Content-Security-Policy", "%s", policy);
+    reply_header(response, "Referrer-Policy", "no-referrer");
+}
+
+enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Response *response) {
+    exchange->stage = STAGE_ANSWERED;
+    exchange->http = http;
+    client_phase_set(exchange->client, CLIENT_SENDING);
+    return MHD_queue_response(exchange->connection, (unsigned int)http, response);
+}
+
 enum MHD_Result reply_send(struct exchange *exchange, int http, const char *media,
                            struct MHD_Response *response) {
     exchange->stage = STAGE_ANSWERED;
@@ -78,18 +109,17 @@ enum MHD_Result reply_send(struct exchange *exchange, int http, const char *medi
         return MHD_NO;
     }
     if (media != NULL) {
-        MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, media);
-        MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        reply_media(response, media);
     }
+    access_headers(exchange, http, response);
+    cors_headers(exchange, response);
     if (exchange->close || atomic_load(&exchange->service->draining)) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     }
     if (exchange->close) {
         client_linger(exchange->client);
     }
-    exchange->http = http;
-    client_phase_set(exchange->client, CLIENT_SENDING);
-    enum MHD_Result result = MHD_queue_response(exchange->connection, (unsigned int)http, response);
+    enum MHD_Result result = reply_again(exchange, http, response);
     MHD_destroy_response(response);
     return result;
 }
@@ -107,6 +137,9 @@ enum MHD_Result reply_print(struct exchange *exchange, int http, const char *med
         if (!text.full) {
             struct MHD_Response *response = reply_owned(bytes, text.size);
             reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+            if (strncmp(media, "text/html", 9) == 0) {
+                reply_secure(response, PAGE_POLICY);
+            }
             return reply_send(exchange, http, media, response);
         }
         free(bytes);

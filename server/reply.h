@@ -19,6 +19,9 @@ struct MHD_Response *reply_owned(char *bytes, size_t size);
     the last byte has left (or here where the response cannot be made). */
 struct MHD_Response *reply_block(struct arena *arena, struct block *block, uint64_t size);
 
+/** The bytes of a result, which the exchange holds. */
+struct MHD_Response *reply_result(const struct result *result);
+
 /** Adds a header (printf format). NULL is allowed for `response`. */
 void reply_header(struct MHD_Response *response, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -27,6 +30,15 @@ void reply_header(struct MHD_Response *response, const char *name, const char *f
     connection. */
 enum MHD_Result reply_send(struct exchange *exchange, int http, const char *media,
                            struct MHD_Response *response);
+
+/** Adds what keeps a browser from doing more with an answer than showing it: for pages, and for
+    `policy` of its own. NULL is allowed for `response`. */
+void reply_secure(struct MHD_Response *response, const char *policy);
+
+/** Queues an answer that is complete, common headers included, and stays the caller's. */
+enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Response *response);
+/** The headers that come with a media type. */
+void reply_media(struct MHD_Response *response, const char *media);
 
 /** Prints with `print` into a buffer that is made larger until the text fits (at most 16 MiB) and
     sends it. */

@@ -34,21 +34,22 @@ enum method method_by_name(const char *name) {
 }
 
 static const struct route fixed[] = {
-    {"/", METHOD_GET, page_index, NULL, NULL},
-    {"/healthz", METHOD_GET, info_health, NULL, NULL},
-    {"/readyz", METHOD_GET, info_ready, NULL, NULL},
-    {"/metrics", METHOD_GET, info_metrics, NULL, NULL},
-    {"/openapi.yaml", METHOD_GET, info_openapi, NULL, NULL},
-    {"/v1/devices", METHOD_GET, info_devices, NULL, NULL},
-    {"/v1/jobs", METHOD_GET, active_list, NULL, NULL},
-    {"/v1/jobs/types", METHOD_GET, info_types, NULL, NULL}, /* before the pattern that takes it */
-    {"/v1/jobs/{id}", METHOD_GET | METHOD_DELETE, active_job, NULL, NULL},
-    {"/problems", METHOD_GET, page_problems, NULL, NULL},
-    {"/problems/{slug}", METHOD_GET, page_problem, NULL, NULL},
+    {"/", METHOD_GET, page_index, NULL, NULL, SCOPE_OPEN},
+    {"/healthz", METHOD_GET, info_health, NULL, NULL, SCOPE_OPEN},
+    {"/readyz", METHOD_GET, info_ready, NULL, NULL, SCOPE_OPEN},
+    {"/metrics", METHOD_GET, info_metrics, NULL, NULL, SCOPE_READ},
+    {"/openapi.yaml", METHOD_GET, info_openapi, NULL, NULL, SCOPE_OPEN},
+    {"/v1/devices", METHOD_GET, info_devices, NULL, NULL, SCOPE_READ},
+    {"/v1/jobs", METHOD_GET, active_list, NULL, NULL, SCOPE_READ},
+    {"/v1/jobs/types", METHOD_GET, info_types, NULL, NULL,
+     SCOPE_READ}, /* before the pattern that takes it */
+    {"/v1/jobs/{id}", METHOD_GET | METHOD_DELETE, active_job, NULL, NULL, SCOPE_READ},
+    {"/problems", METHOD_GET, page_problems, NULL, NULL, SCOPE_OPEN},
+    {"/problems/{slug}", METHOD_GET, page_problem, NULL, NULL, SCOPE_OPEN},
 };
 
 /* What a request is counted under when it has no address. */
-static const struct route unmatched = {"unmatched", 0, NULL, NULL, NULL};
+static const struct route unmatched = {"unmatched", 0, NULL, NULL, NULL, SCOPE_OPEN};
 
 static struct route routes[ROUTES_MAX];
 static size_t route_count;
@@ -69,10 +70,11 @@ void router_init(void) {
         char *pattern = job_patterns[i];
         snprintf(pattern, sizeof job_patterns[i], "/v1/%s", type->name);
         route_add((struct route){pattern, METHOD_POST | (type->get ? METHOD_GET : 0), jobs_handle,
-                                 type, NULL});
+                                 type, NULL, SCOPE_COMPUTE});
         for (const struct job_path *path = type->paths; path != NULL && path->pattern != NULL;
              path++) {
-            route_add((struct route){path->pattern, METHOD_GET, jobs_handle, type, path});
+            route_add(
+                (struct route){path->pattern, METHOD_GET, jobs_handle, type, path, SCOPE_COMPUTE});
         }
     }
     route_add(unmatched);

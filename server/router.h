@@ -10,6 +10,7 @@
 #define KILN_SERVER_ROUTER_H
 
 #include "compute/job.h"
+#include "server/keys.h"
 #include "server/url.h"
 
 #include <microhttpd.h>
@@ -39,6 +40,7 @@ struct route {
     enum MHD_Result (*handle)(struct exchange *exchange);
     const struct job_type *type; /* jobs only */
     const struct job_path *path; /* jobs at an address of their own */
+    enum scope scope;            /* that a key needs; SCOPE_OPEN: none is needed */
 };
 
 /** Where a request goes. `captures` are the {…} segments, decoded, NULL-terminated. */

@@ -8,6 +8,9 @@
 #include "server/serve.h"
 
 #include "compute/log.h"
+#include "server/access.h"
+#include "server/addresses.h"
+#include "server/cors.h"
 #include "server/jobs.h"
 #include "server/listener.h"
 #include "server/loader.h"
@@ -26,10 +29,14 @@
 #define SEND_TIMEOUT_S 5.0 /* for answers to leave after the last job */
 #define PAUSE_NS       2000000
 
-static void signals_block(sigset_t *set) {
+/* SIGHUP has a meaning where there is a file to read again; else it ends the process, as ever. */
+static void signals_block(sigset_t *set, bool reloads) {
     sigemptyset(set);
     sigaddset(set, SIGTERM);
     sigaddset(set, SIGINT);
+    if (reloads) {
+        sigaddset(set, SIGHUP);
+    }
     pthread_sigmask(SIG_BLOCK, set, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
@@ -78,8 +85,8 @@ static bool port_write(const char *path, int port) {
 static void address_print(const struct options *options, int port) {
     const char *colon = strrchr(options->listen, ':');
     int size = (int)(colon - options->listen);
-    printf("kilnd listening on http://%.*s:%d\n", size > 0 ? size : 7,
-           size > 0 ? options->listen : "0.0.0.0", port);
+    printf("kilnd listening on http%s://%.*s:%d\n", options->tls_cert[0] != '\0' ? "s" : "",
+           size > 0 ? size : 7, size > 0 ? options->listen : "0.0.0.0", port);
     fflush(stdout);
 }
 
@@ -122,15 +129,41 @@ static void stop(struct service *service, struct listener *listener) {
     }
     listener_destroy(listener);
     clients_destroy(service->clients);
+    addresses_destroy(service->addresses);
+    access_destroy(service->access);
+    cors_destroy(service->cors);
     service_finish(service);
+}
+
+/* Who may come in. */
+static bool doors_make(struct service *service, const struct options *options, char *why,
+                       size_t why_size) {
+    service->addresses = addresses_create(options->connections, options->connections_per_address);
+    if (service->addresses == NULL) {
+        snprintf(why, why_size, "no memory for --connections");
+        return false;
+    }
+    if (options->keys[0] != '\0') {
+        service->access = access_create(options->keys, why, why_size);
+        if (service->access == NULL) {
+            return false;
+        }
+    }
+    if (options->cors_origin[0] != '\0') {
+        service->cors = cors_create(options->cors_origin, why, why_size);
+        return service->cors != NULL;
+    }
+    return true;
 }
 
 static bool start(struct service *service, const struct options *options,
                   struct listener **listener, char *why, size_t why_size) {
     enum kiln_status status = service_init(service, options);
     if (status != KILN_OK) {
-        snprintf(why, why_size, "the arena of %llu bytes cannot be made (--arena)",
-                 (unsigned long long)options->arena);
+        snprintf(why, why_size, "the arena (--arena) or the cache (--cache-bytes) cannot be made");
+        return false;
+    }
+    if (!doors_make(service, options, why, why_size)) {
         return false;
     }
     if (clients_create(options->idle_timeout, &service->clients) != KILN_OK ||
@@ -162,7 +195,7 @@ int serve_run(const struct options *options) {
     if (service == NULL) {
         return EXIT_FAILURE;
     }
-    signals_block(&set);
+    signals_block(&set, options->keys[0] != '\0');
     descriptors_raise();
     environment_set(options);
     job_types_assert();
@@ -178,7 +211,11 @@ int serve_run(const struct options *options) {
     }
     log_info("kilnd %s on port %d, devices: %s", KILN_VERSION, listener_port(listener),
              service->kinds);
-    while (sigwait(&set, &signal_number) != 0) {
+    while (sigwait(&set, &signal_number) != 0 || signal_number == SIGHUP) {
+        access_reload(service->access);
+    }
+    if (service->access != NULL) {
+        signal(SIGHUP, SIG_IGN); /* the next one is not to end the drain */
     }
     signals_unblock(&set);
     drain(service, listener);

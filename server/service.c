@@ -3,6 +3,8 @@
  */
 #include "server/service.h"
 
+#include "server/reuse.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -18,7 +20,8 @@ enum kiln_status service_init(struct service *service, const struct options *opt
     };
     service->started_ns = clock_ns();
     pthread_rwlock_init(&service->gate, NULL);
-    return arena_create((size_t)options->arena, &service->arena);
+    enum kiln_status status = arena_create((size_t)options->arena, &service->arena);
+    return status == KILN_OK ? reuse_create(options->cache_bytes, &service->reuse) : status;
 }
 
 static bool kinds_have(const char *kinds, const char *kind, size_t size) {
@@ -55,6 +58,7 @@ enum kiln_status service_open(struct service *service) {
         .threads = (int)options->threads,
         .queue = (int)options->queue,
         .deadline_s = options->deadline,
+        .device_bytes = options->device_memory,
         .arena = service->arena,
         .driven = true, /* by the first event loop */
     };
@@ -89,6 +93,8 @@ void service_close(struct service *service) {
 }
 
 void service_finish(struct service *service) {
+    reuse_destroy(service->reuse);
+    service->reuse = NULL;
     arena_destroy(service->arena);
     service->arena = NULL;
     pthread_rwlock_destroy(&service->gate);

@@ -22,23 +22,31 @@
 #endif
 
 struct loader;
+struct reuse;
 struct clients;
+struct access;
+struct cors;
+struct addresses;
 
 struct service {
     const struct options *options;
     struct limits limits;
     struct arena *arena;
-    struct loader *loader;     /* threads that read large bodies */
-    struct clients *clients;   /* the connections */
-    char kinds[64];            /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
-    uint64_t started_ns;       /* clock_ns at start */
-    _Atomic bool draining;     /* SIGTERM has come */
-    _Atomic uint64_t active;   /* requests between their first line and their last byte */
-    pthread_rwlock_t gate;     /* guards `dispatch` */
-    struct dispatch *dispatch; /* NULL once closed */
+    struct reuse *reuse;         /* results that are kept or shared; NULL: none */
+    struct loader *loader;       /* threads that read large bodies */
+    struct clients *clients;     /* the connections */
+    struct addresses *addresses; /* connections by address */
+    struct access *access;       /* the keys; NULL: everybody may do everything */
+    struct cors *cors;           /* NULL: no page of another origin may read */
+    char kinds[64];              /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
+    uint64_t started_ns;         /* clock_ns at start */
+    _Atomic bool draining;       /* SIGTERM has come */
+    _Atomic uint64_t active;     /* requests between their first line and their last byte */
+    pthread_rwlock_t gate;       /* guards `dispatch` */
+    struct dispatch *dispatch;   /* NULL once closed */
 };
 
-/** Prepares `service` (arena, limits, gate); the dispatcher is started by service_open. */
+/** Prepares `service` (arena, cache, limits, gate); the dispatcher is started by service_open. */
 enum kiln_status service_init(struct service *service, const struct options *options);
 /** Probes the devices, starts their workers. Errors as dispatch_create. */
 enum kiln_status service_open(struct service *service);

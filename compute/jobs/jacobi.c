@@ -166,6 +166,9 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
         return KILN_JOB_TOO_LARGE;
     plan->result_bytes = planes_bound(&planes, format, depth_of(params),
                                       params->precision == PRECISION_FP64 ? 8 : 4);
+    /* the Laplacian, the result, and two more to work in; closed forms work in fp64 */
+    uint64_t work = params->method == METHOD_SWEEPS ? planes.bytes : planes.count * 8;
+    plan->device_bytes = 2 * (uint64_t)planes.bytes + 2 * work;
     plan->cost = (double)planes.count *
                  (params->method == METHOD_SWEEPS ? (double)params->iterations : CLOSED_COST);
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;

@@ -73,6 +73,7 @@ struct periodogram {
     double y_mean, yy;       /* of y as it lies here */
     double psd_factor;       /* standard power to astropy's psd */
     const char *note;        /* why there is no power, or NULL */
+    int32_t method;          /* that the kernel used, told of the first curve; -1: it did not run */
     const double *maxima;    /* bootstrap: highest power of each resampled curve, ascending */
     uint64_t maxima_count;
 

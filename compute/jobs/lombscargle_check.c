@@ -178,6 +178,15 @@ static bool is_batch(const struct lombscargle_params *params) {
     return params->t.rows > 0 || params->y.rows > 0 || params->dy.rows > 0;
 }
 
+/* Frequencies of a list may lie anywhere. */
+static void list_method_check(struct lombscargle_params *params, struct complaints *complaints) {
+    if (params->method == LOMBSCARGLE_METHOD_NUFFT)
+        complaints_add(complaints, "method",
+                       "nufft needs a grid: give a range, or f0, df and nf, in place of frequency, "
+                       "or take direct or auto");
+    params->method = LOMBSCARGLE_METHOD_DIRECT;
+}
+
 void lombscargle_check(void *raw, const struct input *input, const uint8_t *data,
                        enum format format, const struct limits *limits,
                        struct complaints *complaints) {
@@ -187,11 +196,8 @@ void lombscargle_check(void *raw, const struct input *input, const uint8_t *data
         (batch ? batch_check : series_check)(params, input, data, limits, complaints);
     lombscargle_grid_resolve(params, &times, lombscargle_array(input, data, &params->frequency),
                              limits, complaints);
-    if (params->method == LOMBSCARGLE_METHOD_NUFFT)
-        complaints_add(complaints, "method",
-                       "nufft is not available in this version; use direct or auto");
-    else
-        params->method = LOMBSCARGLE_METHOD_DIRECT;
+    if (params->frequency.count)
+        list_method_check(params, complaints);
     if (batch && format == FORMAT_PNG)
         complaints_add(complaints, "format",
                        "png draws one series; several come as json, npy or csv");
@@ -205,11 +211,14 @@ void lombscargle_check(void *raw, const struct input *input, const uint8_t *data
 enum kiln_status lombscargle_plan(const void *raw, const struct input *input, enum format format,
                                   struct plan *plan) {
     const struct lombscargle_params *params = raw;
-    (void)input;
     uint64_t nf = params->frequency.count ? params->frequency.count : (uint64_t)params->nf;
     double curves =
         params->false_alarm == ALARM_BOOTSTRAP ? 1 + (double)params->bootstrap_samples : 1;
     plan->result_bytes = lombscargle_result_bound(params, nf, format);
+    /* Where the result is smaller than the power, the device need not hold all of it. */
+    double power = (double)nf * sizeof(double) * (double)(params->y.rows > 0 ? params->y.rows : 1);
+    double held = power < (double)plan->result_bytes ? power : (double)plan->result_bytes;
+    plan->device_bytes = input->size + (uint64_t)held;
     plan->cost = (double)params->y.count * (double)nf * (double)params->nterms * curves;
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }

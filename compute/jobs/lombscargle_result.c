@@ -98,7 +98,16 @@ static void head_write(struct text *text, const char *before, const struct perio
     number_member(text, "baseline", p->baseline);
 }
 
+/* The method that the sums were computed by, which `auto` left open. */
+static void method_write(struct text *text, const struct periodogram *p) {
+    const char *name = p->method == LOMBSCARGLE_METHOD_NUFFT    ? "\"nufft\""
+                       : p->method == LOMBSCARGLE_METHOD_DIRECT ? "\"direct\""
+                                                                : "null";
+    text_format(text, ",\"method\":%s", name);
+}
+
 static void frequencies_write(struct task *task, struct text *text, const struct periodogram *p) {
+    method_write(text, p);
     grid_write(text, p);
     if (p->params->fields == FIELDS_ALL && p->frequency)
         array_write(task, text, "frequency", p->frequency, p->nf);

@@ -111,6 +111,7 @@ struct batch {
     double *t, *y, *w;
     struct lombscargle_peak *found; /* by the device; NULL: the host looks for peaks */
     uint64_t found_count;           /* for each curve */
+    int32_t method;                 /* that the kernel used; -1: it did not run */
 };
 
 static enum kiln_status batch_reserve(struct task *task, struct batch *batch) {
@@ -205,6 +206,7 @@ static enum kiln_status args_fill(struct task *task, const struct batch *batch,
         .normalization = params->normalization,
         .fp32 = params->precision == PRECISION_FP32,
         .nterms = (int32_t)params->nterms,
+        .method = params->method,
         .psd_factor = first->psd_factor,
         .series = many ? (int64_t)batch->count : 0,
         .curves = many ? batch->curves : NULL,
@@ -238,6 +240,7 @@ static enum kiln_status batch_evaluate(struct task *task, struct batch *batch) {
     struct stream *stream = task->stream;
     struct lombscargle_args args;
     enum kiln_status status = args_fill(task, batch, &args);
+    args.method_used = &batch->method;
     if (status != KILN_OK || (status = backend->phase(stream, PHASE_KERNEL)) != KILN_OK ||
         (status = results_place(task, batch, &args)) != KILN_OK ||
         (status = backend->launch(stream, KERNEL_LOMBSCARGLE, &args)) != KILN_OK ||
@@ -250,6 +253,7 @@ static enum kiln_status batch_evaluate(struct task *task, struct batch *batch) {
                                      batch->count * batch->nf * sizeof(double));
     if (status == KILN_OK)
         status = backend->wait(stream);
+    args.method_used = NULL;
     if (status == KILN_OK && params->false_alarm == ALARM_BOOTSTRAP && task->format == FORMAT_JSON)
         status =
             lombscargle_bootstrap(task, batch->periodograms, batch->curves, batch->count, &args);
@@ -299,7 +303,7 @@ static enum kiln_status peaks_find(struct task *task, struct batch *batch) {
 }
 
 enum kiln_status lombscargle_run(struct task *task) {
-    struct batch batch = {0};
+    struct batch batch = {.method = -1};
     enum kiln_status status = task->backend->phase(task->stream, PHASE_UPLOAD);
     if (status != KILN_OK)
         return result_error(task, status);
@@ -311,6 +315,7 @@ enum kiln_status lombscargle_run(struct task *task) {
         status = batch_evaluate(task, &batch);
     else if (batch.found)
         batch.found->index = -1; /* a curve without variance has no peaks */
+    first->method = batch.method;
     for (uint64_t i = 0; !batch.rows.batch && first->note && first->power && i < first->nf; i++)
         first->power[i] = NAN;
     if (status == KILN_OK)

@@ -240,6 +240,8 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
         plan->result_bytes = RESULT_JSON_MAX;
     else
         plan->result_bytes = pixels * 4 + NPY_WRITE_MAX;
+    uint64_t samples = format == FORMAT_PNG ? pixels * (uint64_t)(fine * fine) : pixels;
+    plan->device_bytes = samples * 4 + (format == FORMAT_PNG ? pixels * 3 : 0);
     plan->cost = (double)pixels * (double)(fine * fine) * (double)params->max_iter;
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define THREADS_MAX 1024
 
@@ -26,11 +27,12 @@ static enum kiln_status cpu_open(int index, const struct device_options *options
         snprintf(why, why_size, "there is one CPU device, cpu:0; cpu:%d was asked for", index);
         return KILN_NO_DEVICE;
     }
-    struct device *device = calloc(1, sizeof *device);
+    struct device *device = aligned_alloc(_Alignof(struct device), sizeof *device);
     if (!device) {
         snprintf(why, why_size, "out of memory");
         return KILN_NO_MEMORY;
     }
+    memset(device, 0, sizeof *device);
     int threads = options && options->threads > 0 ? options->threads : pool_processors();
     enum kiln_status status =
         pool_create(threads > THREADS_MAX ? THREADS_MAX : threads, &device->pool);
@@ -40,12 +42,13 @@ static enum kiln_status cpu_open(int index, const struct device_options *options
         return status;
     }
     device->isa = isa_choose();
-    device->plans = plans_create(spectral_simd_of(device->isa));
+    device->plans = plans_create(device->isa);
     if (!device->plans) {
         snprintf(why, why_size, "out of memory");
         cpu_close(device);
         return KILN_NO_MEMORY;
     }
+    window_make(&device->window);
     device->account.limit = options ? options->max_bytes : 0;
     *out = device;
     return KILN_OK;

@@ -6,11 +6,9 @@
  * and from the sums to the power everything is in double. Where only peaks are wanted a group's
  * power lies in scratch.
  */
-#include "kernels/lombscargle.h"
+#include "kernels/cpu/lombscargle_job.h"
+#include "kernels/cpu/lombscargle_nufft.h"
 #include "kernels/cpu/lombscargle_peaks.h"
-#include "kernels/cpu/lombscargle_simd.h"
-#include "kernels/cpu/stream.h"
-#include "kernels/lombscargle_power.h"
 
 #include <math.h>
 #include <string.h>
@@ -25,141 +23,22 @@ static const struct lombscargle_simd *const tables[ISA_COUNT][2] = {
 #undef X
 };
 
-/* One curve of a group. */
-struct curve {
-    struct lombscargle_samples samples;
-    struct lombscargle_model model;
-    double weight; /* of all weights as `samples` has them */
-    double *power;
-    struct lombscargle_peak *peaks;
-};
-
-/* What one thread writes to. */
-struct space {
-    struct lombscargle_work work;
-    double *sums; /* [frequency][sum] of one tile */
-};
-
-struct job {
-    struct stream *stream;
-    const struct lombscargle_args *args;
-    const struct lombscargle_simd *simd;
-    struct space *spaces; /* one for each thread */
-    struct curve *curves;
-    size_t count;       /* curves of the group */
-    int64_t tile;       /* frequencies */
-    size_t tiles;       /* of each curve */
-    atomic_size_t done; /* tiles, of `chunks` */
-    size_t chunks;
-    int terms;
-    bool listed;
-};
-
-/* f0 + k df as a sum of two doubles. */
-static double grid_frequency(const struct lombscargle_args *args, double k, double *low) {
-    double product = k * args->df;
-    double product_low = fma(k, args->df, -product);
-    double f = args->f0 + product;
-    double back = f - args->f0;
-    *low = (args->f0 - (f - back)) + (product - back) + product_low;
-    return f;
-}
-
-/* From the products of one harmonic's weights (or values) to two of the sums at each frequency. */
-static void products_combine(const double *products, int rows, int64_t count, double *sums,
-                             int stride) {
-    const int half = LOMBSCARGLE_OFFSETS;
-    for (int64_t i = 0; i < rows; i++, products += 2 * LOMBSCARGLE_ROW) {
-        const double *cosine = products, *sine = products + LOMBSCARGLE_ROW;
-        for (int m = 0; m < half; m++) {
-            int64_t above = i * LOMBSCARGLE_ROW + half + m, below = above - 2 * m - 1;
-            if (below < count) {
-                sums[below * stride] = cosine[m] + sine[half + m];
-                sums[below * stride + 1] = sine[m] - cosine[half + m];
-            }
-            if (above < count) {
-                sums[above * stride] = cosine[m] - sine[half + m];
-                sums[above * stride + 1] = sine[m] + cosine[half + m];
-            }
-        }
-    }
-}
-
-/* `count` neighbouring frequencies of a grid; false if cancelled. */
-static bool grid_sums(const struct job *job, const struct curve *curve, int64_t first,
-                      int64_t count, const struct space *space) {
-    const int64_t grain = LOMBSCARGLE_RENEW * LOMBSCARGLE_ROW;
-    const struct lombscargle_rows rows = {
-        .f0 = job->args->f0,
-        .df = job->args->df,
-        .k = (double)first + LOMBSCARGLE_OFFSETS - 0.5,
-        .rows = (int)((count + grain - 1) / grain) * LOMBSCARGLE_RENEW,
-    };
-    size_t half = 2 * (size_t)rows.rows * LOMBSCARGLE_ROW;
-    int stride = LOMBSCARGLE_SUMS(job->terms);
-    for (int h = 1; h <= 2 * job->terms; h++) {
-        bool values = h <= job->terms;
-        double *products = space->work.products, *sums = space->sums + 2 * (h - 1);
-        memset(products, 0, (values ? 2 : 1) * half * sizeof *products);
-        for (size_t at = 0; at < curve->samples.n; at += LOMBSCARGLE_BLOCK) {
-            size_t n = curve->samples.n - at;
-            if (stream_cancelled(job->stream))
-                return false;
-            job->simd->block(&curve->samples, at, n < LOMBSCARGLE_BLOCK ? n : LOMBSCARGLE_BLOCK,
-                             &rows, h, values, &space->work);
-        }
-        products_combine(products, rows.rows, count, sums + 2 * job->terms, stride);
-        if (values)
-            products_combine(products + half, rows.rows, count, sums, stride);
-    }
-    return true;
-}
-
-static bool listed_sums(const struct job *job, const struct curve *curve, int64_t first,
-                        int64_t count, double *sums) {
-    size_t stride = LOMBSCARGLE_SUMS((size_t)job->terms);
-    memset(sums, 0, (size_t)count * stride * sizeof *sums);
-    for (int64_t k = 0; k < count; k++, sums += stride) {
-        const double *list = job->args->frequency;
-        double low = 0;
-        double f = list ? list[first + k] : grid_frequency(job->args, (double)(first + k), &low);
-        for (size_t at = 0; at < curve->samples.n; at += LOMBSCARGLE_BLOCK) {
-            size_t n = curve->samples.n - at;
-            if (at % (64 * LOMBSCARGLE_BLOCK) == 0 && stream_cancelled(job->stream))
-                return false;
-            job->simd->pair(&curve->samples, at, n < LOMBSCARGLE_BLOCK ? n : LOMBSCARGLE_BLOCK, f,
-                            low, job->terms, sums);
-        }
-    }
-    return true;
-}
-
-static double power_make(const struct curve *curve, const double *sums) {
-    const struct lombscargle_model *model = &curve->model;
-    double work[LOMBSCARGLE_WORK(LOMBSCARGLE_TERMS_MAX)];
-    for (int i = 0; i < LOMBSCARGLE_SUMS(model->nterms); i++)
-        work[i] = sums[i] / curve->weight;
-    return lombscargle_normalized(model, model->nterms == 1
-                                             ? lombscargle_power_one(model, work)
-                                             : lombscargle_power_many(model, work, 1));
+/* Tiles that are done, over all curves. */
+void lombscargle_advance(struct lombscargle_job *job) {
+    control_advance(job->stream->control, 1 + atomic_fetch_add(&job->done, 1), job->chunks);
 }
 
 static void tile_run(void *context, size_t chunk, int slot) {
-    struct job *job = context;
+    struct lombscargle_job *job = context;
     const struct curve *curve = &job->curves[chunk / job->tiles];
-    const struct space *space = &job->spaces[slot];
     int64_t first = (int64_t)(chunk % job->tiles) * job->tile, count = job->args->nf - first;
-    count = count < job->tile ? count : job->tile;
-    bool done = job->listed ? listed_sums(job, curve, first, count, space->sums)
-                            : grid_sums(job, curve, first, count, space);
-    if (!done)
-        return;
-    for (int64_t k = 0; k < count; k++)
-        curve->power[first + k] = power_make(curve, space->sums + k * LOMBSCARGLE_SUMS(job->terms));
+    if (lombscargle_tile(job, curve, first, count < job->tile ? count : job->tile,
+                         &job->spaces[slot]))
+        lombscargle_advance(job);
 }
 
 static void peaks_run(void *context, size_t chunk, int slot) {
-    const struct job *job = context;
+    const struct lombscargle_job *job = context;
     const struct curve *curve = &job->curves[chunk];
     (void)slot;
     if (!stream_cancelled(job->stream))
@@ -167,8 +46,8 @@ static void peaks_run(void *context, size_t chunk, int slot) {
 }
 
 /* Copies a curve's samples; those added to fill its last vector weigh nothing. */
-static enum kiln_status curve_fill(struct job *job, const struct lombscargle_curve *from,
-                                   struct curve *to) {
+static enum kiln_status curve_fill(struct lombscargle_job *job,
+                                   const struct lombscargle_curve *from, struct curve *to) {
     const struct lombscargle_args *args = job->args;
     size_t n = (size_t)from->n, padded, size;
     if (__builtin_add_overflow(n, LOMBSCARGLE_GRAIN - 1, &padded) ||
@@ -189,6 +68,7 @@ static enum kiln_status curve_fill(struct job *job, const struct lombscargle_cur
                      to->weight, n, w, wy);
     memset(w + n * job->simd->element, 0, (padded - n) * job->simd->element);
     memset(wy + n * job->simd->element, 0, (padded - n) * job->simd->element);
+    to->from = from;
     to->samples = (struct lombscargle_samples){.n = padded, .t = t, .w = w, .wy = wy};
     to->model = (struct lombscargle_model){
         .yy = from->yy,
@@ -201,7 +81,7 @@ static enum kiln_status curve_fill(struct job *job, const struct lombscargle_cur
     return KILN_OK;
 }
 
-static enum kiln_status spaces_fill(struct job *job) {
+static enum kiln_status spaces_fill(struct lombscargle_job *job) {
     size_t width = (size_t)pool_width(job->stream->pool);
     size_t sums = (size_t)job->tile * LOMBSCARGLE_SUMS((size_t)job->terms);
     const size_t right = LOMBSCARGLE_BLOCK * LOMBSCARGLE_ROW, rows = LOMBSCARGLE_ROWS;
@@ -224,7 +104,7 @@ static enum kiln_status spaces_fill(struct job *job) {
 }
 
 /* A tile as large as leaves every thread a few. */
-static void tiles_choose(struct job *job, size_t series) {
+static void tiles_choose(struct lombscargle_job *job, size_t series) {
     const int64_t nf = job->args->nf;
     int64_t threads = (int64_t)pool_width(job->stream->pool) * TILES_THREAD;
     int64_t share = nf / (threads / (int64_t)(series < 64 ? series : 64) + 1);
@@ -238,7 +118,7 @@ static void tiles_choose(struct job *job, size_t series) {
 }
 
 /* Curves from `first` on whose samples and power fit into GROUP_BYTES, at least one. */
-static size_t group_size(const struct job *job, const struct lombscargle_curve *curves,
+static size_t group_size(const struct lombscargle_job *job, const struct lombscargle_curve *curves,
                          size_t series) {
     size_t bytes = 0, count = 0;
     while (count < series && (count == 0 || bytes < GROUP_BYTES)) {
@@ -250,8 +130,8 @@ static size_t group_size(const struct job *job, const struct lombscargle_curve *
 }
 
 /* Memory that is taken once for the largest group is used by all. */
-static enum kiln_status group_run(struct job *job, const struct lombscargle_curve *curves,
-                                  size_t first) {
+static enum kiln_status group_run(struct lombscargle_job *job, struct nufft *nufft,
+                                  const struct lombscargle_curve *curves, size_t first) {
     const struct lombscargle_args *args = job->args;
     enum kiln_status status = KILN_OK;
     job->curves = stream_take(job->stream, job->count * sizeof *job->curves);
@@ -268,10 +148,26 @@ static enum kiln_status group_run(struct job *job, const struct lombscargle_curv
     }
     if (status != KILN_OK)
         return status;
-    pool_run(job->stream->pool, tile_run, job, job->count * job->tiles);
+    if (nufft)
+        nufft_run(nufft);
+    else
+        pool_run(job->stream->pool, tile_run, job, job->count * job->tiles);
     if (args->peaks && !stream_cancelled(job->stream))
         pool_run(job->stream->pool, peaks_run, job, job->count);
     return stream_cancelled(job->stream) ? KILN_CANCELLED : KILN_OK;
+}
+
+/* Whether the NUFFT is to be used: it must be able to, and be asked for or the faster one. */
+static bool nufft_choose(const struct lombscargle_args *args,
+                         const struct lombscargle_curve *curves, size_t series,
+                         struct nufft_shape *shape) {
+    bool chosen =
+        args->method != LOMBSCARGLE_METHOD_DIRECT &&
+        nufft_shape_make(args, curves, series, shape) &&
+        (args->method == LOMBSCARGLE_METHOD_NUFFT || nufft_faster(args, curves, series, shape));
+    if (args->method_used)
+        *args->method_used = chosen ? LOMBSCARGLE_METHOD_NUFFT : LOMBSCARGLE_METHOD_DIRECT;
+    return chosen;
 }
 
 enum kiln_status lombscargle_launch(struct stream *stream, const void *arguments) {
@@ -280,20 +176,38 @@ enum kiln_status lombscargle_launch(struct stream *stream, const void *arguments
         .n = args->n, .y_mean = args->y_mean, .yy = args->yy, .psd_factor = args->psd_factor};
     const struct lombscargle_curve *curves = args->series > 0 ? args->curves : &single;
     size_t series = args->series > 0 ? (size_t)args->series : 1;
-    struct job job = {
+    struct lombscargle_job job = {
         .stream = stream,
         .args = args,
         .simd = tables[stream->isa][args->fp32 ? 0 : 1],
         .terms = args->nterms > 0 ? args->nterms : 1,
     };
+    struct nufft_shape shape;
+    struct nufft *nufft = NULL;
+    enum kiln_status status = KILN_OK;
     tiles_choose(&job, series);
+    struct memory_mark start = memory_mark(&stream->scratch);
+    if (nufft_choose(args, curves, series, &shape))
+        status = nufft_begin(&job, &shape, series, &nufft);
+    if (status == KILN_NO_MEMORY) { /* direct sums need hardly any */
+        nufft_finish(nufft);
+        nufft = NULL;
+        memory_release(&stream->scratch, start);
+        stream->error[0] = '\0';
+        tiles_choose(&job, series);
+        if (args->method_used)
+            *args->method_used = LOMBSCARGLE_METHOD_DIRECT;
+        status = KILN_OK;
+    }
     job.chunks = job.tiles * series;
-    enum kiln_status status = spaces_fill(&job);
+    if (status == KILN_OK)
+        status = spaces_fill(&job);
     for (size_t at = 0; status == KILN_OK && at < series; at += job.count) {
         struct memory_mark mark = memory_mark(&stream->scratch);
         job.count = group_size(&job, curves + at, series - at);
-        status = group_run(&job, curves + at, at);
+        status = group_run(&job, nufft, curves + at, at);
         memory_release(&stream->scratch, mark);
     }
+    nufft_finish(nufft);
     return status;
 }

@@ -5,30 +5,47 @@
  * same one at once both keep theirs, and the older is found first.
  */
 #include "kernels/cpu/plans.h"
+#include "kernels/cpu/nufft_simd.h"
+#include "kernels/cpu/spectral_simd.h"
 
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 struct entry {
-    struct dst *plan;
+    void *plan;
+    enum plan_kind kind;
     size_t length;
     int users;
     uint64_t last; /* when it was taken, in takes */
 };
 
 struct plans {
-    const struct spectral_simd *simd;
+    const struct spectral_simd *spectral;
+    const struct nufft_simd *nufft;
     pthread_mutex_t lock;
     uint64_t takes;
     struct entry entries[PLANS_MAX];
 };
 
-struct plans *plans_create(const struct spectral_simd *simd) {
+static void *plan_create(const struct plans *plans, enum plan_kind kind, size_t length) {
+    return kind == PLAN_SINE ? (void *)plans->spectral->plan_create(length)
+                             : (void *)plans->nufft->plan_create(length);
+}
+
+static void plan_destroy(const struct plans *plans, enum plan_kind kind, void *plan) {
+    if (kind == PLAN_SINE)
+        plans->spectral->plan_destroy(plan);
+    else
+        plans->nufft->plan_destroy(plan);
+}
+
+struct plans *plans_create(enum isa isa) {
     struct plans *plans = calloc(1, sizeof *plans);
     if (!plans)
         return NULL;
-    plans->simd = simd;
+    plans->spectral = spectral_simd_of(isa);
+    plans->nufft = nufft_simd_of(isa);
     pthread_mutex_init(&plans->lock, NULL);
     return plans;
 }
@@ -38,17 +55,17 @@ void plans_destroy(struct plans *plans) {
         return;
     for (size_t i = 0; i < PLANS_MAX; i++)
         if (plans->entries[i].plan)
-            plans->simd->plan_destroy(plans->entries[i].plan);
+            plan_destroy(plans, plans->entries[i].kind, plans->entries[i].plan);
     pthread_mutex_destroy(&plans->lock);
     free(plans);
 }
 
-static struct dst *take_kept(struct plans *plans, size_t length) {
-    struct dst *plan = NULL;
+static void *take_kept(struct plans *plans, enum plan_kind kind, size_t length) {
+    void *plan = NULL;
     pthread_mutex_lock(&plans->lock);
     for (size_t i = 0; !plan && i < PLANS_MAX; i++) {
         struct entry *entry = &plans->entries[i];
-        if (entry->plan && entry->length == length) {
+        if (entry->plan && entry->kind == kind && entry->length == length) {
             entry->users++;
             entry->last = ++plans->takes;
             plan = entry->plan;
@@ -72,29 +89,29 @@ static struct entry *place(struct plans *plans) {
     return best;
 }
 
-static struct dst *keep(struct plans *plans, struct dst *plan, size_t length) {
-    struct dst *old = plan;
+static void *keep(struct plans *plans, enum plan_kind kind, void *plan, size_t length) {
+    struct entry old = {.plan = plan, .kind = kind};
     pthread_mutex_lock(&plans->lock);
     struct entry *entry = place(plans);
     if (entry) {
-        old = entry->plan;
-        *entry = (struct entry){plan, length, 1, ++plans->takes};
+        old = *entry;
+        *entry = (struct entry){plan, kind, length, 1, ++plans->takes};
     }
     pthread_mutex_unlock(&plans->lock);
-    if (old)
-        plans->simd->plan_destroy(old);
+    if (old.plan)
+        plan_destroy(plans, old.kind, old.plan);
     return entry ? plan : NULL;
 }
 
-const struct dst *plans_take(struct plans *plans, size_t length) {
-    struct dst *plan = take_kept(plans, length);
+const void *plans_take(struct plans *plans, enum plan_kind kind, size_t length) {
+    void *plan = take_kept(plans, kind, length);
     if (plan)
         return plan;
-    plan = plans->simd->plan_create(length);
-    return plan ? keep(plans, plan, length) : NULL;
+    plan = plan_create(plans, kind, length);
+    return plan ? keep(plans, kind, plan, length) : NULL;
 }
 
-void plans_give(struct plans *plans, const struct dst *plan) {
+void plans_give(struct plans *plans, const void *plan) {
     if (!plan)
         return;
     pthread_mutex_lock(&plans->lock);

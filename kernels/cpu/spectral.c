@@ -62,8 +62,8 @@ enum kiln_status spectral_launch(struct stream *stream, const void *arguments) {
     struct plans *plans = stream->device->plans;
     struct solve solve = {
         .job = {.args = args,
-                .across = plans_take(plans, (size_t)args->width),
-                .down = plans_take(plans, (size_t)args->height)},
+                .across = plans_take(plans, PLAN_SINE, (size_t)args->width),
+                .down = plans_take(plans, PLAN_SINE, (size_t)args->height)},
         .simd = spectral_simd_of(stream->isa),
         .stream = stream,
     };

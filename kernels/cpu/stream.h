@@ -14,6 +14,7 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/cpu/window.h"
 
 #include <stdbool.h>
 
@@ -23,7 +24,8 @@ struct device {
     struct pool *pool;
     enum isa isa;
     struct memory_account account;
-    struct plans *plans; /* of transforms */
+    struct plans *plans;  /* of transforms */
+    struct window window; /* of non-uniform ones */
 };
 
 struct stream {

@@ -129,7 +129,7 @@ INLINE void chirp_convolve(const fourier &f, const chirp_plan &plan, double2 *fi
     int length = plan.size / CHIRP_FIRST, s = 1;
 #pragma unroll 1
     for (; s < plan.stages - 1; length /= plan.radix[s++]) {
-#define FORWARD(radix) stage<radix, false>(f, length)
+#define FORWARD(radix) radix_stage<radix, false>(f, length)
         BY_RADIX(plan.radix[s], FORWARD)
     }
 #define MIDDLE(radix) middle<radix, false>(f, filter)
@@ -137,7 +137,7 @@ INLINE void chirp_convolve(const fourier &f, const chirp_plan &plan, double2 *fi
 #pragma unroll 1
     while (--s > 0) {
         length *= plan.radix[s];
-#define BACKWARD(radix) stage<radix, true>(f, length)
+#define BACKWARD(radix) radix_stage<radix, true>(f, length)
         BY_RADIX(plan.radix[s], BACKWARD)
     }
 }

@@ -76,6 +76,10 @@ static void write_state(const struct sensors *sensors, struct text *json) {
         text_format(json, ",\"power_limit\":%d.%03d", sensors->power_limit / 1000,
                     sensors->power_limit % 1000);
     }
+    if (sensors->energy != SENSORS_UNKNOWN) {
+        text_format(json, ",\"energy\":%lld.%03d", (long long)(sensors->energy / 1000),
+                    (int)(sensors->energy % 1000));
+    }
     write_known(json, ",", "utilization", sensors->load);
     write_known(json, ",", "memory_utilization", sensors->memory_load);
 }

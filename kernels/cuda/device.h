@@ -13,7 +13,7 @@
 #include "kernels/cuda/driver.h"
 #include "kernels/cuda/sines.h"
 
-#define FUNCTIONS_MAX 12
+#define FUNCTIONS_MAX 24
 #define WARPS_MAX     32
 #define PINS_MAX      8
 

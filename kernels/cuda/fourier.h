@@ -182,7 +182,7 @@ template <int R> INLINE void twist(double2 (&a)[R], double2 w) {
 }
 
 /* The pass of radix R over parts of `length` elements. */
-template <int R, bool BACK> INLINE void stage(const fourier &f, int length) {
+template <int R, bool BACK> INLINE void radix_stage(const fourier &f, int length) {
     int stride = length / R, step = f.size / length;
 #pragma unroll 1
     for (int i = f.thread; i < f.size / R; i += f.threads) {

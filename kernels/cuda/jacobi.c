@@ -22,24 +22,30 @@
 #define CHAIN        118.0  /* cycles a sweep takes besides issuing */
 #define LANES_MAX    32
 
-/* Element size, rows a thread, issue cycles of a cell of a warp, and whether tiles come and go. */
+/* How blocks share the work (jacobi.cu). */
+enum way { RESIDENT, STREAMED, MARCHING };
+
+/* Element size, rows a thread or sweeps a warp, issue cycles of a cell of a warp, and the way. */
 static const struct variant {
     int size, rows, warps;
     double cell;
-    bool streamed;
+    enum way way;
 } variants[] = {
-    {4, 4, 8, 7.6, false},  {4, 6, 8, 6.6, false},  {4, 8, 8, 6.5, false},  {4, 8, 16, 7.0, true},
-    {8, 2, 8, 15.0, false}, {8, 4, 8, 13.0, false}, {8, 4, 16, 14.0, true},
+    {4, 4, 8, 7.6, RESIDENT},   {4, 6, 8, 6.6, RESIDENT},  {4, 8, 8, 6.5, RESIDENT},
+    {4, 8, 12, 5.6, MARCHING},  {8, 2, 8, 15.0, RESIDENT}, {8, 4, 8, 13.0, RESIDENT},
+    {8, 4, 16, 14.0, STREAMED},
 };
 #define VARIANTS ((int)(sizeof variants / sizeof *variants))
 
 extern const unsigned char kiln_image_jacobi[];
 
+/* Rows of X and B on their way, of a warp. */
+#define RING(size)    ((JACOBI_AHEAD + 1) * 4 * 32 * JACOBI_ACROSS * (size))
 #define BORDERS(size) (2 * 2 * 32 * JACOBI_ACROSS * (size)) /* two buffers, two rows */
 
 static const struct function_row functions[] = {
     {"jacobi_fp32_4", 8, BORDERS(4)},         {"jacobi_fp32_6", 8, BORDERS(4)},
-    {"jacobi_fp32_8", 8, BORDERS(4)},         {"jacobi_fp32_streamed", 16, BORDERS(4)},
+    {"jacobi_fp32_8", 8, BORDERS(4)},         {"jacobi_fp32_marching", 12, RING(4)},
     {"jacobi_fp64_2", 8, BORDERS(8)},         {"jacobi_fp64_4", 8, BORDERS(8)},
     {"jacobi_fp64_streamed", 16, BORDERS(8)},
 };
@@ -47,7 +53,7 @@ static const struct function_row functions[] = {
 /* A way to run. */
 struct layout {
     int function, warps, lanes;
-    int halo_x, halo_y, depth;
+    int halo_x, halo_y, depth, part;
     uint64_t tiles_x, tiles_y, tiles, blocks;
     double cost; /* cycles a sweep, estimated */
 };
@@ -60,7 +66,7 @@ static double sweep_cost(const struct variant *variant, const struct layout *lay
     /* Shuffles and rows through shared memory, which all warps share. */
     double moved = together * layout->warps * variant->size / 4.0 * (2.0 * variant->rows + 16.0);
     double chain = 60.0 + variant->rows * variant->cell * JACOBI_ACROSS;
-    return variant->streamed ? fmax(issue, chain) : fmax(issue, moved) + CHAIN;
+    return variant->way == STREAMED ? fmax(issue, chain) : fmax(issue, moved) + CHAIN;
 }
 
 static void layout_cost(const struct stream *stream, const struct jacobi_args *args,
@@ -73,13 +79,13 @@ static void layout_cost(const struct stream *stream, const struct jacobi_args *a
     double cells = layout->warps * 32.0 * JACOBI_ACROSS * variant->rows;
     double move = together * cells * 3.0 * variant->size / BYTES_CYCLE;
     double batches = ceil(variant->rows * variant->size / 16.0);
-    layout->cost = variant->streamed ? (waves * (length * sweep + move) + BARRIER) / length
-                                     : sweep + (EXCHANGE + BATCH * batches) / length;
+    layout->cost = variant->way == STREAMED ? (waves * (length * sweep + move) + BARRIER) / length
+                                            : sweep + (EXCHANGE + BATCH * batches) / length;
 }
 
 /* Fills in tiles and cost; false where that cannot run. */
-static bool layout_fill(const struct stream *stream, const struct jacobi_args *args, int depth,
-                        struct layout *layout) {
+static bool layout_tiles(const struct stream *stream, const struct jacobi_args *args, int depth,
+                         struct layout *layout) {
     const struct variant *variant = &variants[layout->function];
     int columns = layout->lanes * JACOBI_ACROSS;
     int rows = layout->warps * (LANES_MAX / layout->lanes) * variant->rows;
@@ -88,7 +94,7 @@ static bool layout_fill(const struct stream *stream, const struct jacobi_args *a
     layout->halo_x = alone_x ? HALO_ALONE_X : depth;
     layout->halo_y = alone_y ? HALO_ALONE_Y : depth;
     layout->depth = alone_x && alone_y ? DEPTH_ALONE : depth;
-    if (!variant->streamed && args->iterations > layout->depth) {
+    if (variant->way == RESIDENT && args->iterations > layout->depth) {
         /* Passes of one length. */
         int64_t passes = (args->iterations + layout->depth - 1) / layout->depth;
         layout->depth = (int)((args->iterations + passes - 1) / passes);
@@ -106,12 +112,59 @@ static bool layout_fill(const struct stream *stream, const struct jacobi_args *a
     layout->tiles *= (uint64_t)args->planes;
     uint64_t resident = stream_resident(stream, KERNEL_JACOBI, layout->function, layout->warps);
     if (stream->device->functions[KERNEL_JACOBI][layout->function].resident[layout->warps] == 0 ||
-        (!variant->streamed && layout->tiles > resident)) {
+        (variant->way == RESIDENT && layout->tiles > resident)) {
         return false;
     }
     layout->blocks = layout->tiles < resident ? layout->tiles : resident;
     layout_cost(stream, args, variant, layout);
     return true;
+}
+
+/* Cycles of a row of a warp's levels. */
+static double row_cost(const struct variant *variant) {
+    return variant->rows * variant->cell * JACOBI_ACROSS;
+}
+
+/* A warp marches down a part of a strip; as many parts as keep all warps busy equally long. */
+static bool layout_march(const struct stream *stream, const struct jacobi_args *args,
+                         struct layout *layout) {
+    const struct variant *variant = &variants[layout->function];
+    int levels = variant->rows, alone = LANES_MAX * JACOBI_ACROSS - 2 * HALO_ALONE_X;
+    uint64_t resident = stream_resident(stream, KERNEL_JACOBI, layout->function, variant->warps);
+    uint64_t warps = resident * (uint64_t)variant->warps, height = (uint64_t)args->height;
+    layout->depth = levels;
+    layout->halo_x = args->width <= alone ? HALO_ALONE_X : levels;
+    uint64_t own = (uint64_t)(LANES_MAX * JACOBI_ACROSS - 2 * layout->halo_x);
+    layout->tiles_x = ((uint64_t)args->width + own - 1) / own;
+    uint64_t strips = layout->tiles_x * (uint64_t)args->planes;
+    struct layout best = {.cost = INFINITY};
+    bool fits = layout->warps == variant->warps &&
+                stream->device->functions[KERNEL_JACOBI][layout->function].resident[layout->warps];
+    for (uint64_t waves = 1; fits && waves <= 4; waves++) {
+        uint64_t parts = waves * warps / strips;
+        parts = parts < 1 ? 1 : parts > height ? height : parts;
+        layout->part = (int)((height + parts - 1) / parts);
+        layout->tiles_y = (height + (uint64_t)layout->part - 1) / (uint64_t)layout->part;
+        layout->tiles = strips * layout->tiles_y;
+        double rounds = ceil((double)layout->tiles / (double)warps);
+        double busy =
+            rounds * (2.0 * levels + layout->part) * row_cost(variant) * variant->warps / 4.0;
+        double length = fmax(1.0, fmin(levels, (double)args->iterations));
+        layout->cost = (busy + BARRIER) / length;
+        if (layout->tiles <= UINT32_MAX / 2 && layout->cost < best.cost) {
+            best = *layout;
+        }
+    }
+    *layout = best;
+    uint64_t blocks = (best.tiles + (uint64_t)variant->warps - 1) / (uint64_t)variant->warps;
+    layout->blocks = blocks < resident ? blocks : resident;
+    return best.cost < INFINITY;
+}
+
+static bool layout_fill(const struct stream *stream, const struct jacobi_args *args, int depth,
+                        struct layout *layout) {
+    return variants[layout->function].way == MARCHING ? layout_march(stream, args, layout)
+                                                      : layout_tiles(stream, args, depth, layout);
 }
 
 static bool layout_choose(const struct stream *stream, const struct jacobi_args *args,
@@ -122,7 +175,7 @@ static bool layout_choose(const struct stream *stream, const struct jacobi_args 
     for (int f = 0; f < VARIANTS; f++) {
         for (int warps = 1; variants[f].size == size && warps <= variants[f].warps; warps++) {
             for (int lanes = LANES_MAX / 2; lanes <= LANES_MAX; lanes *= 2) {
-                if (variants[f].streamed && lanes < LANES_MAX) {
+                if (variants[f].way != RESIDENT && lanes < LANES_MAX) {
                     continue;
                 }
                 for (size_t d = 0; d < sizeof depths / sizeof *depths; d++) {
@@ -153,6 +206,7 @@ static struct jacobi_grid grid_make(const struct stream *stream, const struct ja
         .halo_x = layout->halo_x,
         .halo_y = layout->halo_y,
         .depth = layout->depth,
+        .part = layout->part,
         /* The look crosses the bus: seldom where passes are short. */
         .poll = layout->tiles > 4 * layout->blocks ? 1
                 : layout->depth >= DEPTH_ALONE     ? 8
@@ -181,7 +235,7 @@ static bool exchange_make(struct stream *stream, const struct jacobi_args *args,
         grid->targets[0] = args->x;
         return true;
     }
-    if (!variants[layout->function].streamed) {
+    if (variants[layout->function].way == RESIDENT) {
         /* Tags are not 0. */
         grid->mail = stream_zeroed(stream, 2 * 2 * lines * (size_t)grid->pitch * size);
         return grid->mail;

@@ -1,7 +1,7 @@
 /*
  * jacobi.cu: literal Jacobi sweeps (kernels/jacobi.h), many of them between exchanges.
  *
- * One cooperative launch does the whole run, in one of two ways, `depth` sweeps a pass.
+ * One cooperative launch does the whole run, in one of three ways, `depth` sweeps a pass.
  *
  * Resident: each block keeps one tile for the whole run and takes only the frame from others. Every
  * cell travels as words of 32 bits beside the number of its pass, so a reader sees by the word
@@ -9,12 +9,16 @@
  * two pictures of such words, used in turn: who writes pass n has read all frames of pass n − 1, so
  * its neighbours had read those of n − 2.
  *
+ * Marching: warps march down strips of the array (jacobi_march.cuh); all blocks meet after a pass.
+ *
  * Streamed: blocks go through many tiles a pass. The tile's own part is written out, all blocks meet,
  * and the next pass reads anew. Passes write to two buffers in turn.
  *
  * All blocks agree on stopping: the host's word travels in the counter of the barrier, and the
  * residual of a check is complete at the barrier after it.
  */
+#include "kernels/cuda/jacobi_mail.cuh"
+#include "kernels/cuda/jacobi_march.cuh"
 #include "kernels/cuda/jacobi_passing.cuh"
 #include "kernels/cuda/jacobi_tile.cuh"
 
@@ -31,16 +35,6 @@ static __device__ void residual_raise(double worst, unsigned long long *word) {
         /* Bits of doubles ≥ 0 are in the doubles' order. */
         atomicMax(word, (unsigned long long)__double_as_longlong(worst));
     }
-}
-
-static __device__ __forceinline__ unsigned long long load_acquire(const unsigned long long *word) {
-    unsigned long long value;
-#ifdef __CUDA_ARCH__
-    asm volatile("ld.acquire.gpu.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
-#else
-    value = *(const volatile unsigned long long *)word;
-#endif
-    return value;
 }
 
 /* Waits for all blocks; what they wrote before can be read after. True where the first block has
@@ -99,84 +93,6 @@ template <typename T> static __device__ void copy(const jacobi_grid &grid, const
     for (int64_t i = thread; i < cells; i += (int64_t)gridDim.x * blockDim.y * 32) {
         to[i] = from ? __ldcg(from + i) : (T)0;
     }
-}
-
-/* A word of a row of cells, and a row of words. */
-INLINE unsigned word_get(const float (&cells)[ACROSS], int word) {
-    return (unsigned)__float_as_int(cells[word]);
-}
-INLINE unsigned word_get(const double (&cells)[ACROSS], int word) {
-    return (unsigned)(word & 1 ? __double2hiint(cells[word / 2]) : __double2loint(cells[word / 2]));
-}
-INLINE void cells_of(const unsigned long long (&words)[ACROSS], float (&cells)[ACROSS]) {
-#pragma unroll
-    for (int c = 0; c < ACROSS; c++) {
-        cells[c] = __int_as_float((int)(unsigned)words[c]);
-    }
-}
-INLINE void cells_of(const unsigned long long (&words)[2 * ACROSS], double (&cells)[ACROSS]) {
-#pragma unroll
-    for (int c = 0; c < ACROSS; c++) {
-        cells[c] = __hiloint2double((int)(unsigned)words[2 * c + 1], (int)(unsigned)words[2 * c]);
-    }
-}
-
-/* Words of 32 bits, each with its tag in the upper half. */
-template <typename T> struct mail {
-    static constexpr int words = ACROSS * (int)sizeof(T) / 4;
-    unsigned long long word[words];
-};
-
-template <typename T> INLINE mail<T> mail_of(const T (&cells)[ACROSS], unsigned tag) {
-    mail<T> out;
-#pragma unroll
-    for (int w = 0; w < mail<T>::words; w++) {
-        out.word[w] = (unsigned long long)tag << 32 | word_get(cells, w);
-    }
-    return out;
-}
-
-/* Pairs of words lie `step` apart, so that neighbouring threads' are side by side. */
-template <typename T>
-INLINE void mail_send(unsigned long long *to, int64_t step, const mail<T> &mail) {
-#pragma unroll
-    for (int w = 0; w < mail.words; w += 2, to += step) {
-#ifdef __CUDA_ARCH__
-        asm volatile("st.relaxed.gpu.global.v2.u64 [%0], {%1, %2};" ::"l"(to),
-                     "l"(mail.word[w]), "l"(mail.word[w + 1])
-                     : "memory");
-#else
-        *(volatile unsigned long long *)to = mail.word[w];
-        *(volatile unsigned long long *)(to + 1) = mail.word[w + 1];
-#endif
-    }
-}
-
-/* Reads again what has not come. */
-template <typename T>
-INLINE void mail_receive(const unsigned long long *from, int64_t step, bool wanted, mail<T> &in) {
-#pragma unroll
-    for (int w = 0; w < in.words; w += 2, from += step) {
-#ifdef __CUDA_ARCH__
-        asm volatile("{ .reg .pred p; setp.ne.u32 p, %3, 0;\n"
-                     "@p ld.relaxed.gpu.global.v2.u64 {%0, %1}, [%2]; }"
-                     : "+l"(in.word[w]), "+l"(in.word[w + 1])
-                     : "l"(from), "r"((int)wanted)
-                     : "memory");
-#else
-        in.word[w] = wanted ? load_acquire(from) : in.word[w];
-        in.word[w + 1] = wanted ? load_acquire(from + 1) : in.word[w + 1];
-#endif
-    }
-}
-
-template <typename T> INLINE bool mail_missing(const mail<T> &in, unsigned tag) {
-    unsigned wrong = 0;
-#pragma unroll
-    for (int w = 0; w < in.words; w++) {
-        wrong |= (unsigned)(in.word[w] >> 32) ^ tag;
-    }
-    return wrong != 0;
 }
 
 /* The thread's first cell in the first picture. */
@@ -355,16 +271,61 @@ template <typename T, int ROWS> static __device__ void streamed(const jacobi_gri
     report_end(grid, run);
 }
 
+template <typename T> static __device__ bool b_fusible(const jacobi_grid &grid,
+                                                      unsigned long long *goal) {
+    int64_t planes = grid.tiles / grid.tiles_x / grid.tiles_y;
+    if (!all_fusible<T>(grid, planes * grid.height * grid.width)) {
+        atomicMax(&grid.shared->unfusible, 1ull);
+    }
+    meet(grid.shared, goal, false);
+    return load_acquire(&grid.shared->unfusible) == 0;
+}
+
+template <typename T, int LEVELS>
+static __device__ void marching(const jacobi_grid &grid) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ unsigned long long goal;
+    uint4 *ring = (uint4 *)memory +
+                  (threadIdx.y * (JACOBI_AHEAD + 1) * 4 * borders<T>::parts * 32 + threadIdx.x);
+    uint32_t warp = __shfl_sync(FULL, blockIdx.x * blockDim.y + threadIdx.y, 0);
+    leg<T> leg = {(const T *)grid.start, (const T *)grid.b, NULL, 0, false, false};
+    progress run = {0, 0, 0};
+    report_begin(grid, &goal);
+    leg.fused = grid.iterations > 0 && b_fusible<T>(grid, &goal);
+    for (bool end = grid.iterations == 0; !end;) {
+        double worst = 0;
+        pass pass = pass_begin(grid, run);
+        leg.target = (T *)grid.targets[run.passes & 1];
+        leg.length = pass.length;
+        leg.measure = pass.measure;
+        for (uint32_t i = warp; i < grid.tiles; i += gridDim.x * blockDim.y) {
+            part_march<T, LEVELS>(grid, i, leg, ring, worst);
+        }
+        end = pass_end(grid, pass, true, worst, &goal, run);
+        leg.source = leg.target;
+    }
+    if (leg.source != (const T *)grid.x) {
+        copy(grid, leg.source, (T *)grid.x);
+    }
+    report_end(grid, run);
+}
+
 #define KERNEL(name, way, type, rows, threads)                                                     \
     extern "C" __global__ void __launch_bounds__(threads, 1)                                       \
         name(const __grid_constant__ jacobi_grid grid) {                                           \
         way<type, rows>(grid);                                                                     \
     }
 
+#define MARCH(name, type, levels, threads)                                                         \
+    extern "C" __global__ void __launch_bounds__(threads, 1)                                       \
+        name(const __grid_constant__ jacobi_grid grid) {                                           \
+        marching<type, levels>(grid);                                                       \
+    }
+
 KERNEL(jacobi_fp32_4, resident, float, 4, 256)
 KERNEL(jacobi_fp32_6, resident, float, 6, 256)
 KERNEL(jacobi_fp32_8, resident, float, 8, 256)
-KERNEL(jacobi_fp32_streamed, streamed, float, 8, 512)
+MARCH(jacobi_fp32_marching, float, 8, 384)
 KERNEL(jacobi_fp64_2, resident, double, 2, 256)
 KERNEL(jacobi_fp64_4, resident, double, 4, 256)
 KERNEL(jacobi_fp64_streamed, streamed, double, 4, 512)

@@ -7,6 +7,8 @@
  * inwards, so a tile can do min(halo) sweeps before it needs its neighbours' results. A tile that
  * covers its plane along an axis has no neighbours there, and a frame only so that the zero ring
  * lies in the tile.
+ *
+ * Where warps march, a tile is a part of a strip: 128 columns with their frames, `part` rows.
  */
 #ifndef KILN_CUDA_JACOBI_GRID_H
 #define KILN_CUDA_JACOBI_GRID_H
@@ -14,17 +16,20 @@
 #include "kernels/jacobi.h"
 
 #define JACOBI_ACROSS 4 /* columns a thread */
+#define JACOBI_AHEAD  3 /* marching: steps that rows are asked for ahead of their use */
 
 /** Words that all blocks share; zero at the start. */
 struct jacobi_shared {
     unsigned long long arrived;     /* blocks, all barriers together; from bit 48 on: stop */
     unsigned long long residual[3]; /* bits of a double ≥ 0, for one check each in turn */
+    unsigned long long unfusible;   /* marching: b may not be scaled */
 };
 
 struct jacobi_grid {
     int32_t width, height;
     uint32_t tiles_x, tiles_y, tiles; /* tiles: of all planes */
     int32_t lanes;                    /* threads across a tile: 16 or 32 */
+    int32_t part;                     /* marching: rows of a part */
     int32_t halo_x, halo_y;
     int32_t depth;  /* most sweeps between exchanges */
     int32_t poll;   /* passes between looks at the stop word */

@@ -12,8 +12,6 @@
 
 namespace passing {
 
-#define COLUMNS (32 * ACROSS)
-
 template <typename T> struct real;
 
 template <> struct real<float> {

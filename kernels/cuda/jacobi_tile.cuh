@@ -18,6 +18,7 @@
 
 #define FULL   0xffffffffu
 #define ACROSS JACOBI_ACROSS
+#define COLUMNS (32 * ACROSS) /* of a warp in one row */
 #define INLINE static __device__ __forceinline__
 
 INLINE float add(float a, float b) {
@@ -33,6 +34,12 @@ INLINE double quarter(double a) {
     return __dmul_rn(a, 0.25);
 }
 
+INLINE float mul(float a, float b) {
+    return __fmul_rn(a, b);
+}
+INLINE double mul(double a, double b) {
+    return __dmul_rn(a, b);
+}
 INLINE float fused(float a, float b) {
     return __fmaf_rn(a, 0.25f, b);
 }

@@ -6,8 +6,10 @@
  */
 #include "kernels/lombscargle.h"
 #include "kernels/cuda/lombscargle_grid.h"
+#include "kernels/cuda/lombscargle_nufft.h"
 #include "kernels/cuda/lombscargle_plan.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/lombscargle_power.h"
 
 enum {
     GRID_FP64,
@@ -21,7 +23,8 @@ enum {
     SOLVE,
     SEARCH,
     JOIN,
-    FUNCTIONS
+    NUFFT,
+    FUNCTIONS = NUFFT + LOMBSCARGLE_NUFFT_KERNELS
 };
 
 /* Of a method's sums in double; in float it is the next. */
@@ -51,6 +54,7 @@ static const struct function_row functions[FUNCTIONS] = {
     [SOLVE] = {.name = "lombscargle_solve", .warps = LOMBSCARGLE_SOLVE_WARPS},
     [SEARCH] = {.name = "lombscargle_search", .warps = LOMBSCARGLE_PEAK_WARPS},
     [JOIN] = {.name = "lombscargle_join", .warps = LOMBSCARGLE_PEAK_WARPS},
+    [NUFFT] = LOMBSCARGLE_NUFFT_FUNCTIONS,
 };
 
 /* A job on its way. */
@@ -60,6 +64,8 @@ struct work {
     struct lombscargle_needs needs;
     struct lombscargle_grid grid;
     int sums; /* function */
+    bool transformed;
+    struct lombscargle_transform transform;
 };
 
 static uint64_t divide_up(uint64_t a, uint64_t b) {
@@ -67,12 +73,15 @@ static uint64_t divide_up(uint64_t a, uint64_t b) {
 }
 
 /* Tensor cores pay where doubles are half as fast as floats without them: not on desktop devices.
- */
+   A block must fit as well, which it does from compute capability 9.0 on. */
 static bool tensor_device(const struct stream *stream) {
+    const struct function *rows = stream->device->functions[KERNEL_LOMBSCARGLE];
+    const int warps = LOMBSCARGLE_MULTIPLIERS + LOMBSCARGLE_FEEDERS;
     int ratio = 0;
     CUresult result = driver.cuDeviceGetAttribute(
         &ratio, CU_DEVICE_ATTRIBUTE_SINGLE_TO_DOUBLE_PRECISION_PERF_RATIO, stream->device->handle);
-    return result == CUDA_SUCCESS && ratio <= 2;
+    return result == CUDA_SUCCESS && ratio <= 2 && rows[TENSOR_FP64].resident[warps] > 0 &&
+           rows[TENSOR_FP32].resident[warps] > 0;
 }
 
 static enum kiln_status run(struct work *work, int function, uint64_t x, uint64_t y) {
@@ -88,19 +97,24 @@ static enum kiln_status run(struct work *work, int function, uint64_t x, uint64_
 /* Tables for `elements` elements of t. */
 static enum kiln_status tables_run(struct work *work, uint64_t element, uint64_t elements) {
     struct lombscargle_grid *grid = &work->grid;
-    const uint64_t places = LOMBSCARGLE_OFFSETS + LOMBSCARGLE_LINES / 2; /* most of a harmonic */
+    const uint64_t places = LOMBSCARGLE_OFFSETS + LOMBSCARGLE_LINES / 4; /* most of a harmonic */
+    const int fp32 = grid->fp32;
+    const uint64_t lead = element % work->plan.pack;
     if (work->plan.method != LOMBSCARGLE_TENSOR) {
         return KILN_OK;
     }
-    grid->element = (int64_t)element;
-    grid->elements = (int64_t)elements;
-    grid->rows = (double *)grid->columns + 2 * work->plan.terms * elements * LOMBSCARGLE_ROW;
-    return run(work, TABLES, divide_up(elements * places, 32 * LOMBSCARGLE_WARPS),
+    uint64_t entries = lombscargle_entries(&work->plan, elements + lead);
+    grid->element = (int64_t)(element - lead);
+    grid->elements = (int64_t)(elements + lead);
+    grid->entries = (int64_t)entries;
+    grid->rows = (char *)grid->columns +
+                 2 * work->plan.terms * entries * LOMBSCARGLE_PITCH(fp32) * LOMBSCARGLE_BYTES(fp32);
+    return run(work, TABLES, divide_up(entries * places, 32 * LOMBSCARGLE_WARPS),
                2 * work->plan.terms);
 }
 
-/* Sums of a range of frequencies over all samples, span by span, and its power. */
-static enum kiln_status range_run(struct work *work, const struct lombscargle_group *group) {
+/* Sums of a range of frequencies over all samples, span by span. */
+static enum kiln_status sums_run(struct work *work, const struct lombscargle_group *group) {
     struct lombscargle_grid *grid = &work->grid;
     enum kiln_status status = KILN_OK;
     grid->from = 0;
@@ -122,6 +136,16 @@ static enum kiln_status range_run(struct work *work, const struct lombscargle_gr
             status = run(work, work->sums, blocks, group->count * (uint64_t)grid->slices);
         }
     }
+    return status;
+}
+
+/* Sums of a range and its power. */
+static enum kiln_status range_run(struct work *work, const struct lombscargle_group *group) {
+    struct lombscargle_grid *grid = &work->grid;
+    const struct lombscargle_curve *curve = &work->plan.curves[group->first];
+    enum kiln_status status = work->transformed
+                                  ? lombscargle_transform_run(&work->transform, grid, curve)
+                                  : sums_run(work, group);
     if (status != KILN_OK) {
         return status;
     }
@@ -151,7 +175,7 @@ static enum kiln_status group_run(struct work *work, const struct lombscargle_gr
     grid->power = args->power ? args->power + group->first * nf : scratch;
     grid->peak_count = args->peak_count;
     grid->peaks = args->peaks ? args->peaks + group->first * (uint64_t)args->peak_count : NULL;
-    if (group->span == group->longest) {
+    if (group->span == group->longest && !work->transformed) {
         status = tables_run(work, group->element, group->elements);
     }
     for (uint64_t first = 0; status == KILN_OK && first < nf; first += group->range) {
@@ -162,32 +186,94 @@ static enum kiln_status group_run(struct work *work, const struct lombscargle_gr
     return status == KILN_OK && args->peaks ? peaks_run(work, group) : status;
 }
 
-static void *reserve(struct work *work, uint64_t size, enum kiln_status *status) {
-    void *memory = *status == KILN_OK ? stream_reserve(work->stream, (size_t)size) : NULL;
-    if (!memory && *status == KILN_OK) {
-        *status = work->stream->fault != KILN_OK ? work->stream->fault : KILN_NO_MEMORY;
+/* The next `size` bytes behind `base`, or NULL if there is none. */
+static void *part_lay(uint8_t *base, uint64_t *at, uint64_t size) {
+    void *part = base ? base + *at : NULL;
+    *at += divide_up(size, POOL_ALIGN) * POOL_ALIGN;
+    return part;
+}
+
+/* Bytes of all that launches use; `base` becomes that. */
+static uint64_t memory_lay(struct work *work, uint8_t *base, double **power) {
+    struct lombscargle_grid *grid = &work->grid;
+    uint64_t at = 0, before;
+    grid->stopped = part_lay(base, &at, sizeof *grid->stopped);
+    grid->columns = part_lay(base, &at, work->needs.tables);
+    grid->partial = part_lay(base, &at, work->needs.partial);
+    grid->found = part_lay(base, &at, work->needs.found);
+    *power = part_lay(base, &at, work->needs.power);
+    before = at;
+    if (work->transformed) {
+        at += lombscargle_transform_lay(&work->transform, base ? base + before : NULL);
     }
-    return memory;
+    return at;
+}
+
+/* One piece: a later launch of the same job finds it where this one leaves it. */
+static enum kiln_status memory_take(struct work *work, double **power) {
+    uint8_t *base = stream_reserve(work->stream, (size_t)memory_lay(work, NULL, power));
+    if (!base) {
+        return work->stream->fault != KILN_OK ? work->stream->fault : KILN_NO_MEMORY;
+    }
+    memory_lay(work, base, power);
+    return work->transformed ? lombscargle_transform_begin(&work->transform) : KILN_OK;
+}
+
+/* Transforms take one curve at a time. */
+static struct lombscargle_group group_make(const struct work *work, uint64_t first) {
+    const struct lombscargle_plan *plan = &work->plan;
+    uint64_t n = (uint64_t)plan->curves[first].n;
+    if (!work->transformed) {
+        return lombscargle_group_make(plan, first);
+    }
+    return (struct lombscargle_group){
+        .first = first, .count = 1, .longest = n, .span = n, .range = work->transform.range};
 }
 
 static enum kiln_status groups_run(struct work *work) {
     const struct lombscargle_plan *plan = &work->plan;
     struct lombscargle_group group;
-    enum kiln_status status = KILN_OK;
+    double *power;
     for (uint64_t at = 0; at < plan->series; at += group.count) {
-        group = lombscargle_group_make(plan, at);
+        group = group_make(work, at);
         lombscargle_needs_raise(plan, &group, &work->needs);
     }
-    work->grid.stopped = reserve(work, sizeof *work->grid.stopped, &status);
-    work->grid.columns = reserve(work, work->needs.tables, &status);
-    work->grid.partial = reserve(work, work->needs.partial, &status);
-    work->grid.found = reserve(work, work->needs.found, &status);
-    double *power = reserve(work, work->needs.power, &status);
+    enum kiln_status status = memory_take(work, &power);
     for (uint64_t at = 0; status == KILN_OK && at < plan->series; at += group.count) {
-        group = lombscargle_group_make(plan, at);
+        group = group_make(work, at);
         status = group_run(work, &group, power);
     }
     return status;
+}
+
+/* Milliseconds that direct sums are expected to take, as measured on an H200 (bench/results): to
+   begin with, for a frequency's power, and for pairs of samples and frequencies. */
+static double direct_work(const struct lombscargle_plan *plan, int sums) {
+    const double pairs[FUNCTIONS] = {
+        [GRID_FP64] = 0.3e9,  [GRID_FP32] = 0.3e9,   [LIST_FP64] = 0.1e9,
+        [LIST_FP32] = 0.15e9, [TENSOR_FP64] = 4.4e9, [TENSOR_FP32] = 10e9,
+    }; /* a millisecond */
+    double samples = 0, nf = (double)plan->args->nf;
+    for (uint64_t i = 0; i < plan->series; i++) {
+        samples += (double)plan->curves[i].n;
+    }
+    return 0.025 +
+           nf * (30e-9 * (double)plan->series + samples * (double)plan->terms / pairs[sums]);
+}
+
+/* Whether the sums are made by transforms; then the plan has no tables and no slices. */
+static bool transform_chosen(struct work *work) {
+    struct lombscargle_plan *plan = &work->plan;
+    const struct lombscargle_args *args = plan->args;
+    bool faster = args->method == LOMBSCARGLE_METHOD_AUTO &&
+                  work->transform.work < direct_work(plan, work->sums);
+    if (work->transform.range == 0 || !(faster || args->method == LOMBSCARGLE_METHOD_NUFFT)) {
+        return false;
+    }
+    plan->method = LOMBSCARGLE_LIST;
+    plan->table = 0;
+    plan->resident = 0;
+    return true;
 }
 
 static enum kiln_status launch(struct stream *stream, const void *pointer) {
@@ -198,10 +284,16 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
     struct lombscargle_plan *plan = &work.plan;
     lombscargle_plan_make(plan, args, args->series > 0 ? args->curves : &single,
                           args->series > 0 ? (uint64_t)args->series : 1, tensor_device(stream));
+    lombscargle_transform_make(&work.transform, stream, NUFFT, args, plan->curves, plan->series);
     work.sums = sums_functions[plan->method] + (args->fp32 ? 1 : 0);
     plan->multiprocessors = (uint64_t)stream->device->multiprocessors;
     plan->resident =
         stream_resident(stream, KERNEL_LOMBSCARGLE, work.sums, functions[work.sums].warps);
+    work.transformed = transform_chosen(&work);
+    if (args->method_used) {
+        *args->method_used =
+            work.transformed ? LOMBSCARGLE_METHOD_NUFFT : LOMBSCARGLE_METHOD_DIRECT;
+    }
     work.grid = (struct lombscargle_grid){
         .t = args->t,
         .y = args->y,
@@ -213,8 +305,13 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .fit_mean = args->fit_mean,
         .normalization = args->normalization,
         .nterms = (int32_t)plan->terms,
-        .fp32 = args->fp32,
+        .fp32 = args->fp32 && !work.transformed, /* transforms are in double */
+        .single = !work.transformed && lombscargle_single(plan),
         .nf = args->nf,
+        .rounding = work.transformed ? LOMBSCARGLE_NUFFT_ROUNDING
+                    : args->fp32     ? LOMBSCARGLE_ROUNDING_FP32
+                                     : LOMBSCARGLE_ROUNDING_FP64,
+        .slices = 1,
         .stop = plan->poll ? stream_stop_flag(stream) : NULL,
         .progress = stream_progress_word(stream),
     };

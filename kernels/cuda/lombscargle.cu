@@ -1,8 +1,10 @@
 /*
  * lombscargle.cu: the kernels of `lombscargle` (kernels/lombscargle.h): sums on tensor cores
- * (lombscargle_tensor.h) or without (lombscargle_direct.h), power, peaks (lombscargle_peaks.h).
+ * (lombscargle_tensor.h) or without (lombscargle_direct.h), or by non-uniform FFTs
+ * (lombscargle_nufft.h), power, peaks (lombscargle_peaks.h).
  */
 #include "kernels/cuda/lombscargle_direct.h"
+#include "kernels/cuda/lombscargle_nufft_kernels.h"
 #include "kernels/cuda/lombscargle_peaks.h"
 #include "kernels/cuda/lombscargle_tensor.h"
 
@@ -32,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 extern "C" __global__ void __launch_bounds__(THREADS)
     lombscargle_tables(const __grid_constant__ lombscargle_grid grid) {
     if (grid.fp32) {
-        tables<float_element>(grid);
+        tables<half_element>(grid);
     } else {
         tables<double_element>(grid);
     }
@@ -45,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(TENSOR_THREADS, 1)
 
 extern "C" __global__ void __launch_bounds__(TENSOR_THREADS, 1)
     lombscargle_tensor_fp32(const __grid_constant__ lombscargle_grid grid) {
-    multiply<float_element>(grid);
+    multiply<half_element>(grid);
 }
 
 static __device__ __forceinline__ lombscargle_model model_of(const lombscargle_grid &grid,
@@ -53,7 +55,7 @@ static __device__ __forceinline__ lombscargle_model model_of(const lombscargle_g
     lombscargle_model model;
     model.yy = curve.yy;
     model.psd_factor = curve.psd_factor;
-    model.rounding = grid.fp32 ? LOMBSCARGLE_ROUNDING_FP32 : LOMBSCARGLE_ROUNDING_FP64;
+    model.rounding = grid.rounding;
     model.fit_mean = grid.fit_mean;
     model.normalization = grid.normalization;
     model.nterms = grid.nterms;
@@ -68,16 +70,34 @@ static __device__ __forceinline__ void control_pass(const lombscargle_grid &grid
     }
 }
 
-/* One sum of a frequency: the slices' in their order, by weights of sum 1. */
-static __device__ __forceinline__ double
-sum_of(const lombscargle_grid &grid, const lombscargle_curve &curve, int64_t k, int sum) {
-    const double *at = partial_at(grid, blockIdx.y, 0, sum) + k;
-    double all = *at;
-    for (int32_t slice = 1; slice < grid.slices; slice++) {
-        at += LOMBSCARGLE_SUMS(grid.nterms) * grid.count;
-        all += *at;
+/* Adds up a frequency's sums, `stride` apart, over slices in their order. */
+template <typename T>
+static __device__ __forceinline__ void slices_add(const lombscargle_grid &grid, const T *from,
+                                                  int count, int stride, double *sums) {
+    for (int32_t slice = 0; slice < grid.slices; slice++, from += count * grid.count) {
+#pragma unroll 6
+        for (int i = 0; i < count; i++) {
+            double part = (double)from[i * grid.count];
+            sums[i * stride] = slice > 0 ? sums[i * stride] + part : part;
+        }
     }
-    return all / weight_of(grid, curve.n);
+}
+
+/* The sums of frequency k, `stride` apart, by weights of sum 1. */
+static __device__ __forceinline__ void sums_of(const lombscargle_grid &grid,
+                                               const lombscargle_curve &curve, int64_t k, int count,
+                                               int stride, double *sums) {
+    const int64_t index = partial_index(grid, blockIdx.y, 0, 0) + k;
+    if (grid.single) {
+        slices_add(grid, (const float *)grid.partial + index, count, stride, sums);
+    } else {
+        slices_add(grid, (const double *)grid.partial + index, count, stride, sums);
+    }
+    const double inverse = 1.0 / weight_of(grid, curve.n);
+#pragma unroll 6
+    for (int i = 0; i < count; i++) {
+        sums[i * stride] *= inverse;
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -90,10 +110,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     lombscargle_curve curve = curve_of(grid, blockIdx.y);
     lombscargle_model model = model_of(grid, curve);
     double sums[LOMBSCARGLE_SUMS(1)];
-#pragma unroll
-    for (int i = 0; i < LOMBSCARGLE_SUMS(1); i++) {
-        sums[i] = sum_of(grid, curve, k, i);
-    }
+    sums_of(grid, curve, k, LOMBSCARGLE_SUMS(1), 1, sums);
     double p = lombscargle_power_one(&model, sums);
     grid.power[blockIdx.y * grid.nf + grid.first + k] = lombscargle_normalized(&model, p);
 }
@@ -110,9 +127,7 @@ extern "C" __global__ void __launch_bounds__(SOLVE_THREADS)
     lombscargle_curve curve = curve_of(grid, blockIdx.y);
     lombscargle_model model = model_of(grid, curve);
     double *own = &work[0][threadIdx.x];
-    for (int i = 0; i < LOMBSCARGLE_SUMS(grid.nterms); i++) {
-        own[i * SOLVE_THREADS] = sum_of(grid, curve, k, i);
-    }
+    sums_of(grid, curve, k, LOMBSCARGLE_SUMS(grid.nterms), SOLVE_THREADS, own);
     double p = lombscargle_power_many(&model, own, SOLVE_THREADS);
     grid.power[blockIdx.y * grid.nf + grid.first + k] = lombscargle_normalized(&model, p);
 }

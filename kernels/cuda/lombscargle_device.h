@@ -79,10 +79,15 @@ static __device__ __forceinline__ span slice_of(const lombscargle_grid &grid,
     return {first, max(first, last)};
 }
 
+/* Where a sum's frequencies begin in `partial`. */
+static __device__ __forceinline__ int64_t partial_index(const lombscargle_grid &grid, int64_t curve,
+                                                        int64_t slice, int sum) {
+    return ((curve * grid.slices + slice) * LOMBSCARGLE_SUMS(grid.nterms) + sum) * grid.count;
+}
+
 static __device__ __forceinline__ double *partial_at(const lombscargle_grid &grid, int64_t curve,
                                                      int64_t slice, int sum) {
-    int64_t row = (curve * grid.slices + slice) * LOMBSCARGLE_SUMS(grid.nterms) + sum;
-    return grid.partial + row * grid.count;
+    return grid.partial + partial_index(grid, curve, slice, sum);
 }
 
 /* Places of a harmonic's cosine sum; the sine's is the next. */

@@ -9,7 +9,8 @@
  *
  * On devices with fast tensor cores frequencies come in rows of LOMBSCARGLE_ROW around the rows'
  * centres, and the sums are products of two matrices (lombscargle_tensor.h). What all tiles share
- * of these, the cosines and sines of the offsets, lies in tables by sample.
+ * of these, the cosines and sines of the offsets, lies in tables by entry: a sample, or in single
+ * precision four neighbouring elements of t.
  */
 #ifndef KILN_CUDA_LOMBSCARGLE_GRID_H
 #define KILN_CUDA_LOMBSCARGLE_GRID_H
@@ -24,13 +25,17 @@
 #define LOMBSCARGLE_OFFSETS     64
 #define LOMBSCARGLE_ROW         (2 * LOMBSCARGLE_OFFSETS) /* frequencies, and columns of a product */
 #define LOMBSCARGLE_LINES       128                       /* of a product: two a row and sum */
-#define LOMBSCARGLE_STAGE       24                        /* samples */
-#define LOMBSCARGLE_PITCH       (LOMBSCARGLE_ROW + 4)     /* of both matrices' lines by sample */
-#define LOMBSCARGLE_MULTIPLIERS 8                         /* warps */
-#define LOMBSCARGLE_FEEDERS     3                         /* warps */
-/* Two stages of two matrices, shared out over the warps. */
+#define LOMBSCARGLE_PACK(fp32)  ((fp32) ? 4 : 1)   /* samples an entry, an inner line of products */
+#define LOMBSCARGLE_STAGE(fp32) ((fp32) ? 16 : 32) /* entries */
+#define LOMBSCARGLE_BYTES(fp32) ((fp32) ? 16 : 8)  /* an element */
+#define LOMBSCARGLE_PITCH(fp32) (LOMBSCARGLE_ROW + ((fp32) ? 2 : 4)) /* elements by entry */
+#define LOMBSCARGLE_MULTIPLIERS 8                                    /* warps */
+#define LOMBSCARGLE_FEEDERS     4                                    /* warps */
+/* Two stages of lines and three of columns (of doubles: they are larger), shared out over the
+ * warps.
+ */
 #define LOMBSCARGLE_SHARED_PER_WARP                                                                \
-    (2 * 2 * LOMBSCARGLE_STAGE * LOMBSCARGLE_PITCH * 8 /                                           \
+    (5 * LOMBSCARGLE_STAGE(0) * LOMBSCARGLE_PITCH(0) * LOMBSCARGLE_BYTES(0) /                      \
      (LOMBSCARGLE_MULTIPLIERS + LOMBSCARGLE_FEEDERS))
 #define LOMBSCARGLE_SEGMENT     8192 /* bins that a block seeks peaks in */
 #define LOMBSCARGLE_PEAK_WARPS  8
@@ -49,18 +54,21 @@ struct lombscargle_grid {
     const struct lombscargle_curve *curves; /* device, of the group; NULL: `one` */
     struct lombscargle_curve one;
     int32_t fit_mean, normalization, nterms, fp32;
+    double rounding;      /* sums of less are nothing */
     int64_t nf;           /* of the whole grid */
     int64_t first, count; /* frequencies of this launch */
     int64_t from, to;     /* samples of every curve, as far as it has them */
     int64_t slice;        /* samples a slice */
     int32_t slices;
-    int32_t add; /* to the sums that are there */
-    double *partial;
-    double *power; /* of the group's first curve, all frequencies */
+    int32_t add;     /* to the sums that are there */
+    int32_t single;  /* partial holds floats */
+    double *partial; /* floats where `single` */
+    double *power;   /* of the group's first curve, all frequencies */
 
-    int64_t element, elements; /* of t that the tables cover */
-    void *columns;             /* [harmonic][element][LOMBSCARGLE_ROW], 8 bytes each */
-    double *rows;              /* [harmonic][element][row], cosine and sine */
+    int64_t element, elements; /* of t that the tables cover; the first is a multiple of PACK */
+    int64_t entries;           /* of a table: PACK elements each, and a stage of none */
+    void *columns;             /* [harmonic][entries][pitch], an element each */
+    void *rows;                /* [harmonic][entries][rows / 2], two elements each */
     int64_t tiles, wide_tiles; /* of count, at harmonics up to nterms and above */
 
     int32_t peak_count, segments;

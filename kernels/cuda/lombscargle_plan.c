@@ -15,8 +15,8 @@
 #define TENSOR_MIN    2048 /* frequencies: for fewer too many are computed in vain */
 /* Costs of the tensor kernels in units of one stage: of a block's beginning and end, and how many
    bytes of sums go through memory at a time. */
-#define BLOCK_STAGES 3
-#define STAGE_BYTES  8e6
+#define BLOCK_STAGES 2
+#define STAGE_BYTES  1e7
 
 static uint64_t divide_up(uint64_t a, uint64_t b) {
     return (a + b - 1) / b;
@@ -39,13 +39,15 @@ void lombscargle_plan_make(struct lombscargle_plan *plan, const struct lombscarg
         .curves = curves,
         .series = series,
         .terms = terms,
-        .sums = 6 * terms * sizeof(double),
+        .pack = LOMBSCARGLE_PACK(args->fp32),
+        .stage = LOMBSCARGLE_STAGE(args->fp32),
         .method = listed ? LOMBSCARGLE_LIST : LOMBSCARGLE_GRID,
     };
     if (tensor && !args->frequency && args->nf >= TENSOR_MIN) {
         plan->method = LOMBSCARGLE_TENSOR;
         for (uint64_t h = 1; h <= 2 * terms; h++) {
-            plan->table += LOMBSCARGLE_ROW * 8 + LOMBSCARGLE_TILE_ROWS(h, terms) * 16;
+            uint64_t elements = LOMBSCARGLE_PITCH(args->fp32) + LOMBSCARGLE_TILE_ROWS(h, terms);
+            plan->table += elements * LOMBSCARGLE_BYTES(args->fp32);
         }
     }
     double pairs = 0;
@@ -53,6 +55,19 @@ void lombscargle_plan_make(struct lombscargle_plan *plan, const struct lombscarg
         pairs += (double)curves[i].n * (double)args->nf * (double)terms;
     }
     plan->poll = pairs > PAIRS_POLL;
+}
+
+bool lombscargle_single(const struct lombscargle_plan *plan) {
+    return plan->method == LOMBSCARGLE_TENSOR && plan->args->fp32;
+}
+
+/* Of a frequency, of one curve and slice. */
+static uint64_t sums_bytes(const struct lombscargle_plan *plan) {
+    return 6 * plan->terms * (lombscargle_single(plan) ? sizeof(float) : sizeof(double));
+}
+
+uint64_t lombscargle_entries(const struct lombscargle_plan *plan, uint64_t elements) {
+    return divide_up(elements, plan->pack) + plan->stage;
 }
 
 /* A group as it would be with the next curve. */
@@ -71,8 +86,9 @@ static struct lombscargle_group group_with(const struct lombscargle_plan *plan,
 static bool group_fits(const struct lombscargle_plan *plan, const struct lombscargle_group *group) {
     uint64_t nf = (uint64_t)plan->args->nf;
     bool power = plan->args->power || group->count <= POWER_BYTES / sizeof(double) / nf;
-    return power && group->count <= CURVES_MAX && group->count <= PARTIAL_BYTES / plan->sums / nf &&
-           (plan->table == 0 || group->elements <= TABLE_BYTES / plan->table) &&
+    return power && group->count <= CURVES_MAX &&
+           group->count <= PARTIAL_BYTES / sums_bytes(plan) / nf &&
+           (plan->table == 0 || group->elements <= TABLE_BYTES / plan->table * plan->pack) &&
            (double)group->count * (double)group->longest * (double)nf <= PAIRS_MAX;
 }
 
@@ -88,11 +104,12 @@ struct lombscargle_group lombscargle_group_make(const struct lombscargle_plan *p
     }
     const uint64_t grain = LOMBSCARGLE_TILE(2, 1), nf = (uint64_t)plan->args->nf;
     group.span = group.longest;
-    if (plan->table > 0 && group.elements > TABLE_BYTES / plan->table) { /* then it is one curve */
-        group.span = TABLE_BYTES / plan->table / LOMBSCARGLE_STAGE * LOMBSCARGLE_STAGE;
+    if (plan->table > 0 && group.elements > TABLE_BYTES / plan->table * plan->pack) {
+        uint64_t stages = TABLE_BYTES / plan->table / plan->stage; /* it is one curve */
+        group.span = stages * plan->stage * plan->pack;
     }
     double pairs = PAIRS_MAX / (double)group.span / (double)group.count;
-    group.range = PARTIAL_BYTES / plan->sums / group.count;
+    group.range = PARTIAL_BYTES / sums_bytes(plan) / group.count;
     group.range = pairs < (double)group.range ? (uint64_t)pairs : group.range;
     group.range = smaller(larger(group.range / grain * grain, grain), nf);
     return group;
@@ -118,7 +135,7 @@ static uint64_t tensor_slices(const struct lombscargle_plan *plan, uint64_t bloc
     uint64_t best = 1;
     double least = 0;
     for (uint64_t slices = 1; slices <= most; slices++) {
-        uint64_t stages = divide_up(divide_up(samples, slices), LOMBSCARGLE_STAGE);
+        uint64_t stages = divide_up(divide_up(samples, slices), plan->stage * plan->pack);
         uint64_t turns = divide_up(blocks * slices, plan->multiprocessors);
         double traffic = 2.0 * (double)slices * (double)bytes / STAGE_BYTES;
         double cost = (double)(turns * (stages + BLOCK_STAGES)) + traffic;
@@ -134,7 +151,7 @@ void lombscargle_slices_set(const struct lombscargle_plan *plan,
                             const struct lombscargle_group *group, uint64_t bytes,
                             struct lombscargle_grid *grid) {
     uint64_t count = (uint64_t)grid->count, samples = (uint64_t)(grid->to - grid->from);
-    uint64_t one = plan->sums * count * group->count, wanted = 1;
+    uint64_t one = sums_bytes(plan) * count * group->count, wanted = 1;
     uint64_t most = smaller(smaller(divide_up(samples, SLICE_MIN), SLICES_MAX),
                             smaller(GRID_Y_MAX / group->count, bytes / one));
     grid->tiles = (int64_t)divide_up(count, LOMBSCARGLE_TILE(1, plan->terms));
@@ -145,7 +162,8 @@ void lombscargle_slices_set(const struct lombscargle_plan *plan,
     } else if (blocks < plan->resident) {
         wanted = smaller(plan->resident / blocks, larger(most, 1));
     }
-    uint64_t slice = divide_up(divide_up(samples, wanted), LOMBSCARGLE_STAGE) * LOMBSCARGLE_STAGE;
+    uint64_t stage = plan->stage * plan->pack;
+    uint64_t slice = divide_up(divide_up(samples, wanted), stage) * stage;
     grid->slice = (int64_t)slice;
     grid->slices = (int32_t)divide_up(samples, slice);
 }
@@ -157,10 +175,10 @@ void lombscargle_needs_raise(const struct lombscargle_plan *plan,
     uint64_t nf = (uint64_t)args->nf, segments = divide_up(nf, LOMBSCARGLE_SEGMENT);
     struct lombscargle_grid grid = {.count = (int64_t)group->range, .to = (int64_t)group->span};
     lombscargle_slices_set(plan, group, PARTIAL_BYTES, &grid);
-    uint64_t partial = plan->sums * group->range * group->count * (uint64_t)grid.slices;
+    uint64_t partial = sums_bytes(plan) * group->range * group->count * (uint64_t)grid.slices;
     needs->partial = larger(needs->partial, partial);
-    needs->tables =
-        larger(needs->tables, plan->table * (group->count > 1 ? group->elements : group->span));
+    uint64_t elements = (group->count > 1 ? group->elements : group->span) + plan->pack - 1;
+    needs->tables = larger(needs->tables, plan->table * lombscargle_entries(plan, elements));
     if (!args->power) {
         needs->power = larger(needs->power, group->count * nf * sizeof(double));
     }

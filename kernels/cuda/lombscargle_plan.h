@@ -23,8 +23,9 @@ struct lombscargle_plan {
     uint64_t series;
     enum lombscargle_route method;
     uint64_t terms;
-    uint64_t sums;  /* bytes of a frequency's, of one curve */
-    uint64_t table; /* bytes of a sample's tables, 0: none */
+    uint64_t table; /* bytes of an entry's tables, 0: none */
+    uint64_t pack;  /* samples an entry */
+    uint64_t stage; /* entries */
     uint64_t multiprocessors;
     uint64_t resident; /* blocks of the sums' kernel that the device holds */
     bool poll;         /* so long that kernels look at the stop word */
@@ -48,6 +49,10 @@ struct lombscargle_needs {
     `multiprocessors` are the caller's to fill. */
 void lombscargle_plan_make(struct lombscargle_plan *plan, const struct lombscargle_args *args,
                            const struct lombscargle_curve *curves, uint64_t series, bool tensor);
+/** Whether sums of slices are floats. */
+bool lombscargle_single(const struct lombscargle_plan *plan);
+/** Entries of the tables that cover so many elements of t from a multiple of `pack` on. */
+uint64_t lombscargle_entries(const struct lombscargle_plan *plan, uint64_t elements);
 /** The group that begins with curve `first`. */
 struct lombscargle_group lombscargle_group_make(const struct lombscargle_plan *plan,
                                                 uint64_t first);

@@ -1,343 +1,164 @@
 /*
  * lombscargle_tensor.h: sums of `lombscargle` on a grid as products of matrices on tensor cores.
  *
- * The phase at frequency centre ± (m + ½) df of a row is the centre's ± the offset's, so that both
- * frequencies' cosine and sine are combinations of four products. Their sums over samples are a
- * product of two matrices: lines of weighted cosines and sines of centres, columns of cosines and
- * sines of offsets. Harmonic h is the same with h times the phases. A row's centre is the tile's
- * first one turned on by an offset of its own; both kinds of offsets are the same for all tiles,
- * and `tables` has computed them.
+ * A tile's frequencies are its centre's ± a row's offset ± a column's, and their cosines and sines
+ * sums of products of three factors: cosine or sine of each. Those of the centre, weighted, are
+ * multiplied by those of 16 or 32 rows' offsets, which makes four lines of a pair of rows (once
+ * with the weighted values, once with the weights), and the matrix of these by that of 64 columns'
+ * offsets: the sums over samples of all products, from which each frequency's are combined in the
+ * end. Harmonic h is the same with h times the phases.
  *
- * A block has two kinds of warps. Feeders make the lines of the next stage (LOMBSCARGLE_STAGE
- * samples) and copy its columns, while multipliers work on the stage before. Both matrices lie by
- * sample, LOMBSCARGLE_PITCH apart, so that fragments are read without bank conflicts. Lines come in
- * groups of 16: cosines of eight rows, then their sines; columns are cosine, sine, cosine, …: so
- * the four products that belong together end in one thread.
- *
- * An element is a double, or in single precision two TF32 numbers whose sum it is: three products
- * of those are one of floats. The tensor cores' own sums then run over one stage only; stages are
- * added in float.
+ * A block has two kinds of warps. Feeders (lombscargle_feed.h) make both matrices for the next
+ * stage, while multipliers work on the stage before. Matrices lie by entry, a pitch apart, so that
+ * fragments are read without bank conflicts. Lines come in groups of 16: eight pairs' cosine ×
+ * cosine and sine × sine, or sine × cosine and cosine × sine; columns are cosine, sine, cosine, …:
+ * so what belongs together ends in one thread.
  */
 #ifndef KILN_CUDA_LOMBSCARGLE_TENSOR_H
 #define KILN_CUDA_LOMBSCARGLE_TENSOR_H
 
-#include "kernels/cuda/dmma.h"
-#include "kernels/cuda/lombscargle_device.h"
+#include "kernels/cuda/lombscargle_feed.h"
 
-#define STAGE    LOMBSCARGLE_STAGE
-#define PITCH    LOMBSCARGLE_PITCH
-#define BANDS    4 /* of 16 lines, and of 8 columns, that a warp multiplies */
-#define FEED     (32 * LOMBSCARGLE_FEEDERS)
-#define EIGHT    8                      /* threads that feed a sample; rows of a group */
-#define FED      (STAGE * EIGHT / FEED) /* samples that a thread feeds */
-#define ROWS_MAX (LOMBSCARGLE_LINES / 2)
-
-struct double_element {
-    typedef double type;
-    typedef double sum;
-    static constexpr bool staged = false; /* sums of a stage are added by themselves */
-    static __device__ __forceinline__ double make(double x) {
-        return x;
-    }
-    static __device__ __forceinline__ void multiply(double (&c)[4], const double (&a)[4],
-                                                    const double (&b)[2]) {
-        dmma(c, a, b);
-    }
-};
-
-static __device__ __forceinline__ float tf32(float x) {
-    uint32_t bits = 0;
-#ifdef __CUDA_ARCH__
-    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
-#endif
-    return __uint_as_float(bits);
-}
-
-static __device__ __forceinline__ void mma_tf32(float (&c)[4], float a0, float a1, float a2,
-                                                float a3, float b0, float b1) {
-#ifdef __CUDA_ARCH__
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
-                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-                 : "r"(__float_as_uint(a0)), "r"(__float_as_uint(a1)), "r"(__float_as_uint(a2)),
-                   "r"(__float_as_uint(a3)), "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
-#endif
-}
-
-struct float_element {
-    typedef float2 type; /* x is the larger */
-    typedef float sum;
-    static constexpr bool staged = true;
-    static __device__ __forceinline__ float2 make(double value) {
-        float high = tf32((float)value);
-        return make_float2(high, tf32((float)(value - (double)high)));
-    }
-    static __device__ __forceinline__ void multiply(float (&c)[4], const float2 (&a)[4],
-                                                    const float2 (&b)[2]) {
-        mma_tf32(c, a[0].y, a[1].y, a[2].y, a[3].y, b[0].x, b[1].x);
-        mma_tf32(c, a[0].x, a[1].x, a[2].x, a[3].x, b[0].y, b[1].y);
-        mma_tf32(c, a[0].x, a[1].x, a[2].x, a[3].x, b[0].x, b[1].x);
-    }
-};
-
-/* Where a harmonic's tables begin. */
-static __device__ __forceinline__ int64_t columns_at(const lombscargle_grid &grid, int harmonic) {
-    return (harmonic - 1) * grid.elements * LOMBSCARGLE_ROW;
-}
-
-static __device__ __forceinline__ int64_t rows_at(const lombscargle_grid &grid, int harmonic) {
-    int narrow = min(harmonic - 1, grid.nterms), wide = harmonic - 1 - narrow;
-    return (narrow * (ROWS_MAX / 2) + wide * ROWS_MAX) * grid.elements;
-}
-
-/* One cosine and sine: first of the columns' offsets, then of the rows'. The grid's y is the
-   harmonic. */
-template <typename E> static __device__ void tables(const lombscargle_grid &grid) {
-    int harmonic = (int)blockIdx.y + 1;
-    int rows = LOMBSCARGLE_TILE_ROWS(harmonic, grid.nterms), all = LOMBSCARGLE_OFFSETS + rows;
-    int64_t thread = ((int64_t)blockIdx.x * LOMBSCARGLE_WARPS + threadIdx.y) * 32 + threadIdx.x;
-    int64_t element = thread / all;
-    int place = (int)(thread % all);
-    if (thread == 0 && harmonic == 1) {
-        *grid.stopped = grid.stop ? *grid.stop : 0;
-    }
-    if (element >= grid.elements) {
-        return;
-    }
-    bool column = place < LOMBSCARGLE_OFFSETS;
-    int row = place - LOMBSCARGLE_OFFSETS;
-    double steps = column ? place + 0.5 : (double)row * LOMBSCARGLE_ROW, s, c;
-    exact offset = frequency_at(0.0, grid.df, steps * harmonic);
-    turn(phase(offset, grid.t[grid.element + element]), &s, &c);
-    if (column) {
-        typename E::type *to = (typename E::type *)grid.columns + columns_at(grid, harmonic) +
-                               element * LOMBSCARGLE_ROW + 2 * place;
-        to[0] = E::make(c);
-        to[1] = E::make(s);
-    } else {
-        double2 *to = (double2 *)grid.rows + rows_at(grid, harmonic) + element * rows + row;
-        *to = make_double2(c, s);
-    }
-}
-
-/* What a block computes. */
-struct job {
-    lombscargle_curve curve;
-    int harmonic, rows;
-    bool values;  /* sums over values too */
-    int64_t k;    /* its first frequency, counted from the launch's first */
-    exact centre; /* of its first row, times the harmonic */
-    span samples;
-    double weight, level;
-};
-
-static __device__ __forceinline__ job job_find(const lombscargle_grid &grid) {
-    job job;
-    int64_t block = blockIdx.x, narrow = grid.tiles * grid.nterms;
-    job.values = block < narrow;
-    block -= job.values ? 0 : narrow;
-    int64_t tiles = job.values ? grid.tiles : grid.wide_tiles;
-    job.harmonic = (int)(block / tiles) + 1 + (job.values ? 0 : grid.nterms);
-    job.rows = job.values ? ROWS_MAX / 2 : ROWS_MAX;
-    job.k = block % tiles * job.rows * LOMBSCARGLE_ROW;
-    job.curve = curve_of(grid, curve_index(grid));
-    double middle = (double)(grid.first + job.k) + (LOMBSCARGLE_OFFSETS - 0.5);
-    job.centre = harmonic_of(frequency_at(grid.f0, grid.df, middle), job.harmonic);
-    job.samples = slice_of(grid, job.curve);
-    job.weight = weight_of(grid, job.curve.n);
-    job.level = level_of(grid, job.curve);
-    return job;
-}
-
-/* Both matrices of a stage, by sample. */
-template <typename E> struct stage { typename E::type lines[STAGE][PITCH], columns[STAGE][PITCH]; };
-
-/* A sample as its eight threads hold it; one outside of the slice weighs nothing. */
-struct sample {
-    double t, w, wy;
-};
-
-static __device__ __forceinline__ sample sample_load(const lombscargle_grid &grid, const job &job,
-                                                     int64_t at) {
-    if (at >= job.samples.last) {
-        return {0.0, 0.0, 0.0};
-    }
-    double w = grid.w[job.curve.w + at] * job.weight;
-    return {grid.t[job.curve.t + at], w, w * (grid.y[job.curve.y + at] - job.level)};
-}
-
-/* Starts the copies of a stage's columns. */
-template <typename E>
-static __device__ __forceinline__ void columns_copy(const lombscargle_grid &grid, const job &job,
-                                                    stage<E> &stage, int64_t first, int thread) {
-    const int chunks = LOMBSCARGLE_ROW / 2; /* of 16 bytes */
-    const typename E::type *table =
-        (const typename E::type *)grid.columns + columns_at(grid, job.harmonic);
-#pragma unroll
-    for (int i = 0; i < STAGE * chunks / FEED; i++) {
-        int j = (thread + i * FEED) / chunks, chunk = (thread + i * FEED) % chunks;
-        bool outside = first + j >= job.samples.last;
-        int64_t element = outside ? 0 : job.curve.t + first + j - grid.element;
-        copy_start(&stage.columns[j][2 * chunk], table + element * LOMBSCARGLE_ROW + 2 * chunk,
-                   outside);
-    }
-    copies_close();
-}
-
-/* Makes the lines of one sample: thread `lane` of eight those of rows lane, lane + 8, … */
-template <typename E>
-static __device__ __forceinline__ void lines_make(const lombscargle_grid &grid, const job &job,
-                                                  stage<E> &stage, const sample &sample, int64_t at,
-                                                  int j, int lane) {
-    int64_t element = at < job.samples.last ? job.curve.t + at - grid.element : 0;
-    const double2 *table =
-        (const double2 *)grid.rows + rows_at(grid, job.harmonic) + element * job.rows + lane;
-    const int groups = job.rows / EIGHT;
-    double2 offsets[ROWS_MAX / EIGHT]; /* asked for before the sine is computed */
-#pragma unroll
-    for (int group = 0; group < ROWS_MAX / EIGHT; group++) {
-        if (group < groups) {
-            offsets[group] = table[group * EIGHT];
-        }
-    }
-    double s, c;
-    turn(phase(job.centre, sample.t), &s, &c);
-    typename E::type *values = &stage.lines[j][lane];
-    typename E::type *weights = values + (job.values ? LOMBSCARGLE_LINES / 2 : 0);
-#pragma unroll
-    for (int group = 0; group < ROWS_MAX / EIGHT; group++) {
-        if (group >= groups) {
-            break;
-        }
-        const double2 offset = offsets[group];
-        double cosine = __fma_rn(c, offset.x, -(s * offset.y));
-        double sine = __fma_rn(s, offset.x, c * offset.y);
-        if (job.values) {
-            values[2 * EIGHT * group] = E::make(sample.wy * cosine);
-            values[2 * EIGHT * group + EIGHT] = E::make(sample.wy * sine);
-        }
-        weights[2 * EIGHT * group] = E::make(sample.w * cosine);
-        weights[2 * EIGHT * group + EIGHT] = E::make(sample.w * sine);
-    }
-}
+#define BANDS       4 /* of 16 lines, and of 8 columns, that a warp multiplies */
+#define STORE_PITCH (LOMBSCARGLE_ROW + 4) /* of rows of sums in shared memory */
 
 /* Sums of a warp: BANDS × 16 lines and BANDS × 8 columns. */
 template <typename T> struct block_sums { T at[BANDS][BANDS][4]; };
 
 template <typename E>
-static __device__ __forceinline__ void stage_multiply(const stage<E> &stage, int lines, int columns,
-                                                      block_sums<typename E::sum> &sums) {
+static __device__ __forceinline__ void
+stage_multiply(const typename E::type (&lines)[E::stage][E::pitch],
+               const typename E::type (&columns)[E::stage][E::pitch], int line, int column,
+               block_sums<typename E::sum> &sums) {
     const int g = threadIdx.x / 4, t = threadIdx.x % 4;
-#pragma unroll 1
-    for (int k = t; k < STAGE; k += 8) {
-        typename E::type b[BANDS][2];
+#pragma unroll(E::unroll)
+    for (int k = t; k < E::stage; k += 4) {
+        typename E::type b[BANDS];
 #pragma unroll
         for (int n = 0; n < BANDS; n++) {
-            b[n][0] = stage.columns[k][columns + 8 * n + g];
-            b[n][1] = stage.columns[k + 4][columns + 8 * n + g];
+            b[n] = columns[k][column + 8 * n + g];
         }
 #pragma unroll
         for (int m = 0; m < BANDS; m++) {
-            const typename E::type *line = &stage.lines[k][lines + 16 * m + g];
-            typename E::type a[4] = {line[0], line[8], line[4 * PITCH], line[4 * PITCH + 8]};
-#pragma unroll
-            for (int n = 0; n < BANDS; n++) {
-                E::multiply(sums.at[m][n], a, b[n]);
-            }
+            const typename E::type *at = &lines[k][line + 16 * m + g];
+            const typename E::type a[2] = {at[0], at[EIGHT]};
+            E::multiply(sums.at[m], a, b);
         }
     }
 }
 
 /* Adds a stage's sums to those of the stages before. */
-template <typename T>
-static __device__ __forceinline__ void sums_flush(block_sums<T> &total, block_sums<T> &sums) {
+static __device__ __forceinline__ void sums_flush(block_sums<float> &total, block_sums<float> &sums,
+                                                  float factor) {
 #pragma unroll
     for (int i = 0; i < BANDS * BANDS * 4; i++) {
-        T &sum = sums.at[i / 4 / BANDS][i / 4 % BANDS][i % 4];
-        total.at[i / 4 / BANDS][i / 4 % BANDS][i % 4] += sum;
-        sum = 0;
+        float &sum = sums.at[i / 4 / BANDS][i / 4 % BANDS][i % 4];
+        float &all = total.at[i / 4 / BANDS][i / 4 % BANDS][i % 4];
+        all = __fmaf_rn(sum, factor, all);
+        sum = 0.0f;
     }
 }
 
-/* Combines the four products of each row and offset to the sums of its two frequencies. */
+/* Combines the products of each pair of rows and offset to the sums of its four frequencies:
+   cosines, then sines, by row. */
+template <typename T>
+static __device__ __forceinline__ void sums_combine(T *to, int pairs, int line, int column,
+                                                    const block_sums<T> &sums) {
+    T *sines = to + 2 * pairs * STORE_PITCH;
+    int pair = (line / 4) % pairs + (int)threadIdx.x / 4;
+    int offset = LOMBSCARGLE_OFFSETS + column / 2 + (int)threadIdx.x % 4;
+#pragma unroll
+    for (int i = 0; i < BANDS / 2 * BANDS * 2; i++) {
+        const int m = i / 2 / BANDS, n = i / 2 % BANDS;
+        const T sign = i % 2 ? -1 : 1;
+        const T(&even)[4] = sums.at[2 * m][n], (&odd)[4] = sums.at[2 * m + 1][n];
+        T cc = even[0] - sign * even[2], cs = even[1] - sign * even[3]; /* row × offset */
+        T sc = odd[0] + sign * odd[2], ss = odd[1] + sign * odd[3];
+        int row = sign > 0 ? pairs + pair + EIGHT * m : pairs - 1 - pair - EIGHT * m;
+        int above = row * STORE_PITCH + offset + 4 * n;
+        int below = row * STORE_PITCH + LOMBSCARGLE_ROW - 1 - offset - 4 * n;
+        to[above] = cc - ss;
+        to[below] = cc + ss;
+        sines[above] = sc + cs;
+        sines[below] = sc - cs;
+    }
+}
+
+/* Leaves what sums_combine has made, of values and weights or of weights: a warp takes a row. */
 template <typename T>
 static __device__ __forceinline__ void sums_leave(const lombscargle_grid &grid, const job &job,
-                                                  int lines, int columns,
-                                                  const block_sums<T> &sums) {
-    bool values = job.values && lines < LOMBSCARGLE_LINES / 2;
-    int sum = values ? value_sum(grid, job.harmonic) : weight_sum(grid, job.harmonic);
-    double *to = partial_at(grid, curve_index(grid), blockIdx.y % grid.slices, sum);
-    int row = (job.values ? lines % (LOMBSCARGLE_LINES / 2) : lines) / 2 + (int)threadIdx.x / 4;
-    int offset = columns / 2 + (int)threadIdx.x % 4;
+                                                  const T *from) {
+    const int values = value_sum(grid, job.harmonic), weights = weight_sum(grid, job.harmonic);
+    T *to = (T *)grid.partial + partial_index(grid, curve_index(grid), blockIdx.y % grid.slices, 0);
+    for (int line = threadIdx.y; line < LOMBSCARGLE_LINES; line += BLOCK / 32) {
+        int kind = job.values ? line / PAIRS_MAX : 2 + line / (2 * PAIRS_MAX);
+        int64_t first = job.k + line % (2 * job.pairs) * LOMBSCARGLE_ROW;
+        T *sum = to + (kind < 2 ? values + kind : weights + kind - 2) * grid.count + first;
 #pragma unroll
-    for (int m = 0; m < BANDS; m++) {
-        int64_t middle = job.k + (int64_t)(row + EIGHT * m) * LOMBSCARGLE_ROW + LOMBSCARGLE_OFFSETS;
-#pragma unroll
-        for (int n = 0; n < BANDS; n++) {
-            const T(&part)[4] = sums.at[m][n];
-            double cc = (double)part[0], cs = (double)part[1];
-            double sc = (double)part[2], ss = (double)part[3];
-            leave(grid, to, middle + offset + 4 * n, cc - ss, sc + cs);
-            leave(grid, to, middle - 1 - offset - 4 * n, cc + ss, sc - cs);
+        for (int i = 0; i < LOMBSCARGLE_ROW / 32; i++) {
+            int place = (int)threadIdx.x + 32 * i;
+            if (first + place < grid.count) {
+                T all = from[line * STORE_PITCH + place];
+                sum[place] = grid.add ? sum[place] + all : all;
+            }
         }
     }
 }
 
-/* Both kinds of warps meet here, each at a place of its own. */
-static __device__ __forceinline__ void stage_barrier() {
-#ifdef __CUDA_ARCH__
-    asm volatile("bar.sync 1, %0;" ::"n"(32 * (LOMBSCARGLE_MULTIPLIERS + LOMBSCARGLE_FEEDERS))
-                 : "memory");
-#endif
+/* Multipliers: sums of so many stages. */
+template <typename E>
+static __device__ __forceinline__ void
+stages_multiply(const block_stages<E> &from, const block_facts<E> &facts, int stages, int line,
+                int column, int kind, block_sums<typename E::sum> &total) {
+    block_sums<typename E::sum> sums = {};
+    int columns = 0;
+    stage_barrier();
+    for (int i = 0; i < stages; i++) {
+        if constexpr (E::scaled) {
+            stage_multiply<E>(from.lines[i % 2], from.columns[columns], line, column, sums);
+            if (i % SCALE_STAGES == SCALE_STAGES - 1 || i == stages - 1) {
+                sums_flush(total, sums, E::back(facts.most[i / SCALE_STAGES][kind]));
+            }
+        } else {
+            stage_multiply<E>(from.lines[i % 2], from.columns[columns], line, column, total);
+        }
+        columns = columns == 2 ? 0 : columns + 1;
+        stage_barrier();
+    }
 }
 
 template <typename E> static __device__ void multiply(const lombscargle_grid &grid) {
     extern __shared__ double2 shared[];
-    stage<E> *stages = (stage<E> *)shared;
-    if (*grid.stopped) {
+    __shared__ block_facts<E> facts;
+    block_stages<E> &memory = *(block_stages<E> *)shared;
+    if (grid.stop && *grid.stopped) {
         return;
     }
+    int left = job_find<E>(grid).stages;
     if (threadIdx.y < LOMBSCARGLE_MULTIPLIERS) {
-        const span samples = slice_of(grid, curve_of(grid, curve_index(grid)));
-        int stages_left = (int)((samples.last - samples.first + STAGE - 1) / STAGE);
-        int lines = threadIdx.y / 4 * (16 * BANDS), columns = threadIdx.y % 4 * (8 * BANDS);
-        block_sums<typename E::sum> total = {}, sums = {};
-        const stage<E> *at = stages;
-        stage_barrier();
-        for (; stages_left > 0; stages_left--) {
-            stage_multiply<E>(*at, lines, columns, sums);
-            if (E::staged) {
-                sums_flush(total, sums);
-            }
-            at = at == stages ? stages + 1 : stages;
-            stage_barrier();
+        const int line = threadIdx.y / 4 * SIDE, column = threadIdx.y % 4 * (8 * BANDS);
+        const bool values = blockIdx.x < grid.tiles * grid.nterms,
+                   weights = !values || line >= SIDE;
+        block_sums<typename E::sum> total = {};
+        for (int first = 0; left > 0; first += FACT_STAGES, left -= FACT_STAGES) {
+            const int stages = min(left, FACT_STAGES);
+            facts_make<E>(grid, facts, first, stages);
+            stages_multiply<E>(memory, facts, stages, line, column, weights ? 1 : 0, total);
         }
-        sums_leave(grid, job_find(grid), lines, columns, E::staged ? total : sums);
+        const int pairs = values ? PAIRS_MAX / 2 : PAIRS_MAX;
+        typename E::sum *to =
+            (typename E::sum *)shared + (values && weights ? 4 * pairs * STORE_PITCH : 0);
+        sums_combine(to, pairs, line, column, total);
     } else {
-        const job job = job_find(grid);
-        int64_t count = (job.samples.last - job.samples.first + STAGE - 1) / STAGE;
-        int thread = (int)(threadIdx.y - LOMBSCARGLE_MULTIPLIERS) * 32 + (int)threadIdx.x;
-        int j = thread / EIGHT, lane = thread % EIGHT;
-        sample next[FED];
-#pragma unroll
-        for (int x = 0; x < FED; x++) {
-            next[x] = sample_load(grid, job, job.samples.first + j + x * (FEED / EIGHT));
+        for (int first = 0; left > 0; first += FACT_STAGES, left -= FACT_STAGES) {
+            const int stages = min(left, FACT_STAGES);
+            feeder<E> feeder = feed_begin<E>(grid, memory, first);
+            facts_make<E>(grid, facts, first, stages);
+            feed<E>(feeder, memory, facts, stages);
         }
-        for (int64_t i = 0; i < count; i++) {
-            int64_t first = job.samples.first + i * STAGE;
-            columns_copy<E>(grid, job, stages[i % 2], first, thread);
-#pragma unroll
-            for (int x = 0; x < FED; x++) {
-                int place = j + x * (FEED / EIGHT);
-                const sample now = next[x];
-                next[x] = sample_load(grid, job, first + STAGE + place);
-                lines_make<E>(grid, job, stages[i % 2], now, first + place, place, lane);
-            }
-            copies_wait<0>();
-            stage_barrier();
-        }
-        stage_barrier();
     }
+    stage_barrier();
+    sums_leave(grid, job_find<E>(grid), (const typename E::sum *)shared);
 }
 
 #endif

@@ -27,6 +27,8 @@ struct utilization {
     X(temperature, "nvmlDeviceGetTemperature", (void *device, int sensor, unsigned *celsius))      \
     X(power, "nvmlDeviceGetPowerUsage", (void *device, unsigned *milliwatts))                      \
     X(power_limit, "nvmlDeviceGetEnforcedPowerLimit", (void *device, unsigned *milliwatts))        \
+    X(energy, "nvmlDeviceGetTotalEnergyConsumption",                                               \
+      (void *device, unsigned long long *millijoules))                                             \
     X(load, "nvmlDeviceGetUtilizationRates", (void *device, struct utilization *load))
 
 static struct {
@@ -96,6 +98,10 @@ void sensors_read(const char *pci, struct sensors *sensors) {
     sensors->power = reading(result, value);
     result = management.power_limit(device, &value);
     sensors->power_limit = reading(result, value);
+    unsigned long long millijoules = 0;
+    if (management.energy(device, &millijoules) == 0) {
+        sensors->energy = (int64_t)(millijoules & INT64_MAX);
+    }
     result = management.load(device, &load);
     sensors->load = reading(result, load.gpu);
     sensors->memory_load = reading(result, load.memory);

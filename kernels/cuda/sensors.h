@@ -8,6 +8,8 @@
 #ifndef KILN_CUDA_SENSORS_H
 #define KILN_CUDA_SENSORS_H
 
+#include <stdint.h>
+
 #define SENSORS_UNKNOWN (-1)
 
 /** What could be read; SENSORS_UNKNOWN where not. */
@@ -17,6 +19,7 @@ struct sensors {
     int temperature;                    /* °C */
     int power, power_limit;             /* mW */
     int load, memory_load;              /* percent of the last sample period */
+    int64_t energy;                     /* mJ since the driver was loaded */
     char driver[32];                    /* driver's own version, "580.159.04", or "" */
 };
 

@@ -116,7 +116,8 @@ bool daemon_ready(struct daemon *daemon, const char *port_file) {
     if (!port_read(daemon, port_file)) {
         return false;
     }
-    snprintf(daemon->url, sizeof daemon->url, "http://127.0.0.1:%d", daemon->port);
+    snprintf(daemon->url, sizeof daemon->url, "http%s://127.0.0.1:%d",
+             daemon->trust[0] != '\0' ? "s" : "", daemon->port);
     struct session *session = session_create(daemon);
     session_get(session, "/readyz", &answer);
     bool ready = answer.status == 200;
@@ -144,16 +145,18 @@ void daemon_start(struct daemon *daemon, const char *const *flags) {
     assert_non_null(mkdtemp(daemon->folder));
     snprintf(port_file, sizeof port_file, "%s/port", daemon->folder);
     snprintf(log, sizeof log, "%s/log", daemon->folder);
-    const char *arguments[ARGUMENTS_MAX] = {"kilnd",
-                                            "--listen",
-                                            "127.0.0.1:0",
-                                            "--port-file",
-                                            port_file,
-                                            "--device",
-                                            device != NULL ? device : "cpu"};
+    const char *arguments[ARGUMENTS_MAX] = {"kilnd", "--listen", "127.0.0.1:0", "--port-file",
+                                            port_file, "--device", device != NULL ? device : "cpu",
+                                            /* tests count on it that every request runs its job */
+                                            "--cache-bytes", "0"};
     for (int i = 0; flags != NULL && flags[i] != NULL; i++) {
-        assert_true(i + 8 < ARGUMENTS_MAX);
-        arguments[7 + i] = flags[i];
+        assert_true(i + 10 < ARGUMENTS_MAX);
+        arguments[9 + i] = flags[i];
+    }
+    for (int i = 0; flags != NULL && flags[i] != NULL; i++) {
+        if (strcmp(flags[i], "--tls-cert") == 0) {
+            snprintf(daemon->trust, sizeof daemon->trust, "%s", flags[i + 1]);
+        }
     }
     daemon->pid = spawn(arguments, log);
     ready_wait(daemon, port_file);
@@ -187,6 +190,9 @@ int daemon_stop(struct daemon *daemon) {
 struct session {
     CURL *curl;
     char url[64];
+    char trust[96];
+    char header[160];
+    long tls_max;
 };
 
 struct session *session_create(const struct daemon *daemon) {
@@ -195,7 +201,16 @@ struct session *session_create(const struct daemon *daemon) {
     session->curl = curl_easy_init();
     assert_non_null(session->curl);
     memcpy(session->url, daemon->url, sizeof session->url);
+    memcpy(session->trust, daemon->trust, sizeof session->trust);
     return session;
+}
+
+void session_header(struct session *session, const char *line) {
+    snprintf(session->header, sizeof session->header, "%s", line != NULL ? line : "");
+}
+
+void session_tls_max(struct session *session, long version) {
+    session->tls_max = version;
 }
 
 void session_destroy(struct session *session) {
@@ -285,6 +300,13 @@ void session_ask(struct session *session, const struct request *request, struct 
     long status = 0, connects = 0;
     curl_easy_reset(curl); /* keeps the connection */
     struct curl_slist *lines = header_lines(request);
+    if (session->header[0] != '\0') {
+        lines = curl_slist_append(lines, session->header);
+    }
+    if (session->trust[0] != '\0') {
+        curl_easy_setopt(curl, CURLOPT_CAINFO, session->trust);
+        curl_easy_setopt(curl, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1 | session->tls_max);
+    }
     snprintf(url, sizeof url, "%s%s", session->url, request->path);
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);

@@ -23,10 +23,11 @@ struct daemon {
     int port;
     char folder[64]; /* temporary: port, log, and what tests put there */
     char url[64];    /* "http://127.0.0.1:1234" */
+    char trust[96];  /* the file after --tls-cert, which makes it https; "" for none */
 };
 
-/** Starts kilnd on a free port and waits until it is ready. `flags` are more arguments, ended by
-    NULL; NULL for none. */
+/** Starts kilnd on a free port, without a cache, and waits until it is ready. `flags` are more
+    arguments, which win over those, ended by NULL; NULL for none. */
 void daemon_start(struct daemon *daemon, const char *const *flags);
 /** Starts kilnd with just these arguments (ended by NULL) and waits for nothing; its output is
    thrown away. */
@@ -48,6 +49,11 @@ int daemon_run(const char *const *arguments);
 struct session;
 struct session *session_create(const struct daemon *daemon);
 void session_destroy(struct session *session);
+
+/** A header ("Name: value") for all requests from now on; NULL for none. */
+void session_header(struct session *session, const char *line);
+/** Newest TLS that may be used (CURL_SSLVERSION_MAX_…); 0 for any. */
+void session_tls_max(struct session *session, long version);
 
 struct request {
     const char *method; /* NULL: GET, or POST with a body */

@@ -528,6 +528,29 @@ static void nothing_held(void **state) {
     }
 }
 
+/* A job that the device's memory can never hold is refused before it starts. */
+static void device_memory(void **state) {
+    (void)state;
+    static const char *const flags[] = {"--device-memory", "256M", "--max-pixels", "400000000",
+                                        NULL};
+    struct daemon other;
+    struct answer answer;
+    daemon_start(&other, flags);
+    struct session *own = session_create(&other);
+    session_get(own, "/v1/mandelbrot?width=9000&height=9000&format=npy&max_iter=1", &answer);
+    assert_status(&answer, 507);
+    assert_header(&answer, "Content-Type", "application/problem+json");
+    assert_non_null(strstr(answer.body, "/problems/job-too-large"));
+    assert_non_null(strstr(answer.body, "device memory"));
+    answer_free(&answer);
+    assert_true(metric_get(own, "kiln_jobs_submitted_total") == 0);
+    session_get(own, "/v1/mandelbrot?width=90&height=90&format=npy&max_iter=1", &answer);
+    assert_status(&answer, 200);
+    answer_free(&answer);
+    session_destroy(own);
+    assert_int_equal(daemon_stop(&other), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused_without_device),
@@ -542,6 +565,7 @@ int main(void) {
         cmocka_unit_test(framing_refused),
         cmocka_unit_test(noise),
         cmocka_unit_test(nothing_held),
+        cmocka_unit_test(device_memory),
     };
     return cmocka_run_group_tests_name("api.errors", tests, setup, teardown);
 }

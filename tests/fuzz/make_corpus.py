@@ -273,6 +273,40 @@ def make_base64():
         save("fuzz_base64", name, data)
 
 
+def make_keys():
+    key = "%s sha256:%s %s"
+    one, two = "0123456789abcdef" * 4, "f" * 64
+    files = {
+        "empty": "",
+        "comment": "# nothing\n\n  \t\n",
+        "one": key % ("alice", one, "read"),
+        "limits": key % ("bob-2.x_", one, "compute,read") + " rate=0.5 burst=3 concurrency=4\n",
+        "tabs": "\t" + (key % ("a", one, "admin")).replace(" ", "\t") + "\r\n# end",
+        "two": key % ("a", one, "read") + "\n" + key % ("b", two, "admin,compute,read rate=20"),
+        "bad-twice": key % ("a", one, "read") + "\n" + key % ("a", two, "read"),
+        "bad-same": key % ("a", one, "read") + "\n" + key % ("b", one, "read"),
+        "bad-id": key % ("a b", one, "read"),
+        "bad-long": key % ("a" * 33, one, "read"),
+        "bad-hash": key % ("a", one[1:], "read"),
+        "bad-upper": key % ("a", "F" * 64, "read"),
+        "bad-scope": key % ("a", one, "read,write"),
+        "bad-scopes": key % ("a", one, "read,read"),
+        "bad-comma": key % ("a", one, "read,"),
+        "bad-rate": key % ("a", one, "read rate=1e3"),
+        "bad-zero": key % ("a", one, "read rate=0"),
+        "bad-burst": key % ("a", one, "read burst=3"),
+        "bad-option": key % ("a", one, "read speed=3"),
+        "bad-again": key % ("a", one, "read rate=3 rate=4"),
+        "bad-nul": key % ("a", one, "read\0"),
+        "bad-line": key % ("a", one, "read") + " " * 500,
+        "bearer": "Bearer kiln_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG",
+        "bearer-padded": "bearer  YWJj==",
+    }
+    for name, data in files.items():
+        save("fuzz_keys", name, data)
+
+
 if __name__ == "__main__":
-    for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64):
+    for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
+                 make_keys):
         make()

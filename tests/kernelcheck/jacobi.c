@@ -192,6 +192,8 @@ static void run_large(struct check *check, int fp64) {
             run_case(check, &setup);
         }
     }
+    struct setup lasting = {400, 266, 1, fp64, 1003, 0, START_OTHER, VALUES_WIDE};
+    run_case(check, &lasting);
     check_group_end(check);
 }
 

@@ -228,6 +228,7 @@ static void run(struct check *check) {
     run_precision(check, 1);
     run_singular(check);
     lombscargle_batch_run(check);
+    lombscargle_nufft_run(check);
 }
 
 static void bench_one(struct check *check, int n, int64_t nf, int fp32) {
@@ -251,6 +252,7 @@ static void bench(struct check *check) {
         bench_one(check, 3000, 1000000, fp32);
     }
     lombscargle_batch_bench(check);
+    lombscargle_nufft_bench(check);
 }
 
 const struct kernel_check lombscargle_check = {.name = "lombscargle", .run = run, .bench = bench};

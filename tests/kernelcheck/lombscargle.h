@@ -39,5 +39,8 @@ double power_allowed(int normalization, double psd_factor, double p, double erro
 /* Several curves, several terms, peaks (lombscargle_batch.c). */
 void lombscargle_batch_run(struct check *check);
 void lombscargle_batch_bench(struct check *check);
+/* Method NUFFT (lombscargle_nufft.c). */
+void lombscargle_nufft_run(struct check *check);
+void lombscargle_nufft_bench(struct check *check);
 
 #endif

@@ -165,6 +165,44 @@ def test_terms(daemon, report):
                 report.within(name, np.abs(got / reference - want), bound)
 
 
+def test_methods(daemon, report):
+    """Sums by transforms: one and several terms, absolute times, nights, and what may not be asked."""
+    for epoch, span, f0, df, nf, terms in ((0.0, 60.0, 0.001, 0.003, 1000, 1),
+                                           (EPOCH, 1500.0, 0.01, 1e-4, 1000, 1),
+                                           (EPOCH, 1500.0, 20.0, 2e-5, 1000, 1),
+                                           (EPOCH, 3650.0, 99.9, 5e-5, 1000, 1),
+                                           (EPOCH, 400.0, 0.05, 4e-4, 1000, 2),
+                                           (0.0, 90.0, 0.02, 2e-3, 600, 6)):
+        t, y, dy = curve(300, span, 23, epoch=epoch)
+        for nights, (norm, fit) in itertools.product((False, True), (("standard", True),
+                                                                     ("log", False))):
+            times = np.floor(t) + 0.2 * (t - np.floor(t)) if nights else t
+            options = {"fit_mean": fit, "nterms": terms}
+            where, got, answer = periodogram(daemon, times, y, dy, f0=f0, df=df, nf=nf,
+                                             method="nufft", normalization=norm, **options)
+            want = astropy_power(times, y, dy, where, "slow" if terms == 1 else "chi2", **options)
+            name = f"nufft t0={epoch:.0f} f0={f0:g} nterms={terms} {norm}{' nights' * nights}"
+            report.check(f"{name}: says so", answer["method"] == "nufft", str(answer["method"]))
+            # Where astropy's equations are near to singular its own roundings show.
+            sure = np.isfinite(want) & np.isfinite(got) & (want < 1 - 1e-6)
+            report.check(f"{name}: most bins", sure.mean() > 0.99, f"{sure.mean():.3f}")
+            error = np.abs(standard_of(got, norm, 1) - want)[sure]
+            report.within(name, np.sort(error)[:int(0.995 * error.size)], FP64)
+            _, direct, _ = periodogram(daemon, times, y, dy, f0=f0, df=df, nf=nf,
+                                       method="direct", normalization=norm, **options)
+            report.check(f"{name}: undefined bins are the same",
+                         np.array_equal(np.isnan(got), np.isnan(direct)))
+            # Near to singular bins the order of direct sums shows, with many terms.
+            error = np.abs(standard_of(got, norm, 1) - standard_of(direct, norm, 1))
+            error = np.sort(error[np.isfinite(error)])
+            report.within(f"{name} against direct",
+                          error if terms == 1 else error[:int(0.995 * error.size)], FP64)
+    refused = daemon.request("POST", "/v1/lombscargle", {"t": [0, 1, 2.5, 3], "y": [1, 2, 0, 1],
+                                              "frequency": [0.1, 0.3], "method": "nufft"},
+                             accept=JSON)
+    report.check("nufft for a list of frequencies is refused", refused.status == 422)
+
+
 def test_batches(daemon, report):
     """Several series in one request: shared times, own times, NPY; peaks without the power."""
     curves = [curve(n, 60.0, n, period=p, epoch=EPOCH)
@@ -274,6 +312,7 @@ def main():
         test_outputs(daemon, report)
         test_false_alarms(daemon, report)
         test_terms(daemon, report)
+        test_methods(daemon, report)
         test_batches(daemon, report)
         test_bootstrap(daemon, report)
         test_peaks(daemon, report)

@@ -1,7 +1,11 @@
 """api/openapi.yaml against the daemon: the document served, its routes, and every job's fields."""
 
 import math
+import os
+import pathlib
 import re
+import subprocess
+import tempfile
 
 from daemon import JSON, SOURCE, Daemon, Report, need
 
@@ -10,6 +14,7 @@ need("yaml", "jsonschema")
 import openapi
 
 TEXT = (SOURCE / "api" / "openapi.yaml").read_bytes()
+PROGRAM = os.environ.get("KILND", str(SOURCE / "build" / "kilnd"))
 # What stands in for the {…} of a path when a route is tried.
 PLACES = {"z": "1", "x": "0", "y": "0", "name": "0.png", "slug": "malformed",
           "id": "ffffffffffffffff"}
@@ -124,6 +129,41 @@ def test_routes(report, daemon, document):
         report.check(f"{method} {path} is 404", daemon.request(method, path).status == 404)
 
 
+def keys_make(folder):
+    """One key for each scope, in a file; {scope: key}."""
+    keys, lines = {}, []
+    for scope in ("read", "compute", "admin"):
+        made = subprocess.run([PROGRAM, "key", "new", "--id", scope, "--scopes", scope],
+                              capture_output=True, check=True, text=True)
+        keys[scope], line = made.stdout.splitlines()
+        lines.append(line + "\n")
+    path = folder / "keys"
+    path.write_text("".join(lines))
+    return path, keys
+
+
+def test_security(report, document):
+    """Every operation asks for the scopes that the document says, and is declared to."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, keys = keys_make(pathlib.Path(folder))
+        with Daemon("--keys", str(path)) as daemon:
+            for path, method, operation in openapi.operations(document):
+                address = re.sub(r"\{([^}]+)\}", lambda m: PLACES.get(m.group(1), "1"), path)
+                taken = {scope for row in operation["security"] for scope in row.get("key", [])}
+                wrong = []
+                for scope in (None, *keys):
+                    headers = {"Authorization": f"Bearer {keys[scope]}"} if scope else {}
+                    status = daemon.request(method.upper(), address, headers=headers).status
+                    want = 401 if scope is None else 403
+                    if (status == want) == (not taken or scope in taken) or status == 429:
+                        wrong.append(f"{status} with {scope}")
+                declared = {"401", "403", "429"} & set(operation["responses"])
+                if len(declared) != (3 if taken else 0):
+                    wrong.append(f"declares {sorted(declared)}")
+                report.check(f"{method.upper()} {path} takes {sorted(taken) or 'anybody'}",
+                             not wrong, "; ".join(wrong))
+
+
 def main():
     report = Report()
     problems = openapi.check(TEXT)
@@ -136,6 +176,8 @@ def main():
         report.check("served /openapi.yaml is the file, byte for byte", served.body == TEXT)
         test_fields(report, daemon.get("/v1/jobs/types").json(), document)
         test_routes(report, daemon, document)
+    if not os.environ.get("KILN_URL"):
+        test_security(report, document)
     report.end()
 
 

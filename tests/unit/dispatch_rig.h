@@ -34,7 +34,8 @@ enum deed {
     DEED_DIE_ONCE, /* kills its process at the first attempt, then fills */
     DEED_FAULT,    /* reports a device fault */
     DEED_HANG,     /* never comes back and does not look at its cancel word */
-    DEED_LIE       /* claims a result larger than its bound */
+    DEED_LIE,      /* claims a result larger than its bound */
+    DEED_SHORT     /* finds no device memory as many times as its seed says, then fills */
 };
 
 struct trouble_params {
@@ -131,6 +132,11 @@ static enum kiln_status trouble_run(struct task *task) {
         for (;;) {
             pause();
         }
+    case DEED_SHORT:
+        if (tries < params->seed) {
+            return KILN_NO_MEMORY;
+        }
+        break;
     case DEED_LIE:
         task->size = task->capacity + 1;
         return KILN_OK;
@@ -226,7 +232,7 @@ static void call_init(struct call *call, enum deed deed, int64_t seed, int64_t b
 }
 
 /* Gives the call an input block with a closed gate. */
-static struct trouble_shared *call_share(struct rig *rig, struct call *call) {
+static inline struct trouble_shared *call_share(struct rig *rig, struct call *call) {
     assert_int_equal(arena_take(rig->arena, sizeof(struct trouble_shared), &call->job.body),
                      KILN_OK);
     struct trouble_shared *shared = arena_at(rig->arena, call->job.body.offset);
@@ -262,7 +268,7 @@ static void call_finish(struct rig *rig, struct call *call) {
 }
 
 /* Waits for a good end and compares every byte of the result. */
-static void call_expect_filled(struct rig *rig, struct call *call) {
+static inline void call_expect_filled(struct rig *rig, struct call *call) {
     struct trouble_params params;
     assert_int_equal(call_wait(call), KILN_OK);
     memcpy(&params, call->job.params, sizeof params);
@@ -284,7 +290,7 @@ struct look {
     bool found;
 };
 
-static void look_each(const struct device_view *view, void *context) {
+static inline void look_each(const struct device_view *view, void *context) {
     struct look *look = context;
     if (strcmp(view->name, look->name) == 0) {
         look->found = true;
@@ -297,13 +303,13 @@ static void look_each(const struct device_view *view, void *context) {
     }
 }
 
-static struct look rig_look(struct rig *rig, const char *device) {
+static inline struct look rig_look(struct rig *rig, const char *device) {
     struct look look = {.name = device};
     dispatch_devices(rig->dispatch, look_each, &look);
     return look;
 }
 
-static void rig_wait_state(struct rig *rig, const char *device, enum device_state state) {
+static inline void rig_wait_state(struct rig *rig, const char *device, enum device_state state) {
     for (int i = 0; rig_look(rig, device).state != state; i++) {
         assert_true(i < 60000);
         sleep_ms(1);
@@ -311,7 +317,7 @@ static void rig_wait_state(struct rig *rig, const char *device, enum device_stat
 }
 
 /* Kills the worker as an operator would, and returns when it is certainly noticed. */
-static void rig_kill_worker(struct rig *rig) {
+static inline void rig_kill_worker(struct rig *rig) {
     struct look before = rig_look(rig, "cpu:0");
     assert_int_not_equal(before.pid, 0);
     kill(before.pid, SIGKILL);
@@ -322,14 +328,16 @@ static void rig_kill_worker(struct rig *rig) {
 }
 
 /* Spins until the job has begun to run in a worker. */
-static void rig_wait_begun(struct trouble_shared *shared) {
+static inline void rig_wait_begun(struct trouble_shared *shared) {
     for (int i = 0; atomic_load(&shared->tries) == 0; i++) {
         assert_true(i < 60000);
         sleep_ms(1);
     }
 }
 
-static void rig_open(struct rig *rig, int slots, int queue, double deadline_s, size_t arena_bytes) {
+/* `device_bytes`: memory that jobs may take, as the dispatcher sees it; 0: all of the machine's. */
+static inline void rig_open_limited(struct rig *rig, int slots, int queue, double deadline_s,
+                                    size_t arena_bytes, uint64_t device_bytes) {
     assert_int_equal(arena_create(arena_bytes, &rig->arena), KILN_OK);
     const struct dispatch_options options = {
         .program = "/proc/self/exe",
@@ -338,9 +346,15 @@ static void rig_open(struct rig *rig, int slots, int queue, double deadline_s, s
         .threads = 1,
         .queue = queue,
         .deadline_s = deadline_s,
+        .device_bytes = device_bytes,
         .arena = rig->arena,
     };
     assert_int_equal(dispatch_create(&options, &rig->dispatch), KILN_OK);
+}
+
+static inline void rig_open(struct rig *rig, int slots, int queue, double deadline_s,
+                            size_t arena_bytes) {
+    rig_open_limited(rig, slots, queue, deadline_s, arena_bytes, 0);
 }
 
 /* Ends everything; nothing may be left in the arena. */

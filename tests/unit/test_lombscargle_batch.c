@@ -68,9 +68,10 @@ static const double *npy_rows(const struct answer *answer, const char *shape) {
 
 static void test_batch_is_loop(void **state) {
     static const char *const queries[] = {
-        "f0=0.011&df=0.004&nf=2500", "f0=0.011&df=0.004&nf=2500&fit_mean=false&normalization=psd",
-        "f0=0.011&df=0.004&nf=2500&precision=fp32&normalization=log",
-        "f0=0.011&df=0.004&nf=2500&nterms=3"};
+        "f0=0.011&df=0.004&nf=2500&method=direct",
+        "f0=0.011&df=0.004&nf=2500&method=direct&fit_mean=false&normalization=psd",
+        "f0=0.011&df=0.004&nf=2500&method=direct&precision=fp32&normalization=log",
+        "f0=0.011&df=0.004&nf=2500&method=direct&nterms=3"};
     (void)state;
     for (int variant = 0; variant < 16; variant++) {
         struct series *batch = several(variant & 1, variant & 2);
@@ -95,6 +96,33 @@ static void test_batch_is_loop(void **state) {
     }
 }
 
+/* Transforms give what direct sums give, alone and side by side, and say so. */
+static void test_methods_agree(void **state) {
+    static const char *const queries[] = {
+        "f0=0&df=0.001&nf=4000&method=%s", "f0=0.011&df=0.003&nf=900&nterms=3&method=%s",
+        "f0=2&df=0.0007&nf=1500&normalization=model&fit_mean=false&method=%s",
+        "f0=0.01&df=0.5&nf=200&method=%s"};
+    (void)state;
+    for (int variant = 0; variant < 16; variant++) {
+        struct series *batch = several(variant & 1, variant & 2);
+        struct answer direct, nufft;
+        char query[160];
+        snprintf(query, sizeof query, queries[variant / 4], "direct");
+        series_run(batch, query, FORMAT_NPY, &direct);
+        snprintf(query, sizeof query, queries[variant / 4], "nufft");
+        series_run(batch, query, FORMAT_NPY, &nufft);
+        const double *want = npy_rows(&direct, "'shape': (3, "), *got = npy_rows(&nufft, "(3, ");
+        size_t count = (direct.size - (size_t)((const uint8_t *)want - direct.bytes)) / 8;
+        assert_int_equal(direct.size, nufft.size);
+        for (size_t k = 0; k < count; k++)
+            assert_true((isnan(want[k]) && isnan(got[k])) ||
+                        fabs(want[k] - got[k]) <= 1e-9 * (1 + want[k]) * (1 + want[k]));
+        free(direct.bytes);
+        free(nufft.bytes);
+        free(batch);
+    }
+}
+
 static cJSON *json_run(const struct series *series, const char *query) {
     struct answer answer;
     series_run(series, query, FORMAT_JSON, &answer);
@@ -112,12 +140,31 @@ static void drop(cJSON *json, const char *name) {
 /* Members that a curve of a batch and a request of its own have in common, as text. */
 static char *curve_text(cJSON *json) {
     static const char *const others[] = {"job",  "device",    "parameters", "timing",
-                                         "grid", "frequency", "power"};
+                                         "grid", "frequency", "power",      "method"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         drop(json, others[i]);
     char *text = cJSON_PrintUnformatted(json);
     assert_non_null(text);
     return text;
+}
+
+static void method_expect(const char *query, const char *method) {
+    struct series *series = several(true, true);
+    cJSON *json = json_run(series, query);
+    assert_string_equal(cJSON_GetObjectItem(json, "method")->valuestring, method);
+    cJSON_Delete(json);
+    free(series);
+}
+
+/* The one that ran: the one asked for, the other where that is impossible, the faster by default.
+ */
+static void test_method_is_told(void **state) {
+    (void)state;
+    method_expect("f0=0.01&df=0.003&nf=100&fields=peaks&method=nufft", "nufft");
+    method_expect("f0=0.01&df=0.003&nf=100&fields=peaks&method=direct", "direct");
+    method_expect("f0=0.01&df=0.5&nf=100&fields=peaks&method=nufft", "direct");
+    method_expect("f0=0.01&df=0.001&nf=50000&fields=peaks", "nufft");
+    method_expect("f0=0.01&df=0.003&nf=3&fields=peaks", "direct");
 }
 
 /* Peaks from the device and from the host, in a batch and alone, are the same. */
@@ -326,10 +373,11 @@ static void test_naive_terms(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_batch_is_loop), cmocka_unit_test(test_peaks_agree),
-        cmocka_unit_test(test_device_peaks),  cmocka_unit_test(test_level_curve),
-        cmocka_unit_test(test_batch_csv),     cmocka_unit_test(test_batch_fits),
-        cmocka_unit_test(test_bootstrap),     cmocka_unit_test(test_bootstrap_batch),
+        cmocka_unit_test(test_batch_is_loop),  cmocka_unit_test(test_methods_agree),
+        cmocka_unit_test(test_method_is_told), cmocka_unit_test(test_peaks_agree),
+        cmocka_unit_test(test_device_peaks),   cmocka_unit_test(test_level_curve),
+        cmocka_unit_test(test_batch_csv),      cmocka_unit_test(test_batch_fits),
+        cmocka_unit_test(test_bootstrap),      cmocka_unit_test(test_bootstrap_batch),
         cmocka_unit_test(test_naive_terms),
     };
     return cmocka_run_group_tests(tests, series_open, series_close);

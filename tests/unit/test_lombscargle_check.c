@@ -81,7 +81,7 @@ static void test_automatic_grid(void **state) {
         assert_true(params->df == rows[i].df);
         assert_int_equal(params->nf, rows[i].nf);
         assert_true(isnan(params->minimum_frequency) && isnan(params->maximum_frequency));
-        assert_int_equal(params->method, LOMBSCARGLE_METHOD_DIRECT);
+        assert_int_equal(params->method, LOMBSCARGLE_METHOD_AUTO);
     }
     free(series);
 }
@@ -94,7 +94,7 @@ static void test_grid_is_canonical(void **state) {
     struct text text;
     (void)state;
     grid_of(series, "samples_per_peak=4&maximum_frequency=1", &range);
-    grid_of(series, "f0=0.015625&df=0.03125&nf=33&method=direct", &grid);
+    grid_of(series, "f0=0.015625&df=0.03125&nf=33&method=auto", &grid);
     text_init(&text, texts[0], sizeof texts[0]);
     fields_print_query(lombscargle_job.fields, range.params, &text);
     text_init(&text, texts[1], sizeof texts[1]);
@@ -202,7 +202,11 @@ static void test_not_available(void **state) {
     struct answer answer;
     struct input input;
     (void)state;
-    expect_complaint(series, "method=nufft", &series_limits, "method", "not available");
+    series->nf = 2;
+    series->frequency[0] = 0.1;
+    series->frequency[1] = 0.35;
+    expect_complaint(series, "method=nufft", &series_limits, "method", "needs a grid");
+    series->nf = 0;
     expect_complaint(series, "nterms=7", &series_limits, "nterms", "");
     expect_complaint(series, "nterms=2&false_alarm=baluev", &series_limits, "false_alarm",
                      "nterms 1");
@@ -218,7 +222,7 @@ static void test_not_available(void **state) {
 
     /* All at once. */
     series->y[1] = NAN;
-    series_check(series, "method=nufft&f0=1&false_alarm=bootstrap", &series_limits, data, &input,
+    series_check(series, "method=fast&f0=1&false_alarm=bootstrap", &series_limits, data, &input,
                  &answer);
     assert_int_equal(answer.complaints.count, 4);
     free(series);

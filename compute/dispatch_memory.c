@@ -1,0 +1,144 @@
+/*
+ * dispatch_memory.c: what fits where: results in the arena, arrays in the devices' memory.
+ *
+ * Each plan says how much device memory a job takes. A job that no device could ever hold is
+ * refused before it starts; one that only finds the memory taken waits for the jobs that run. Plans
+ * are estimates, and slots keep memory of their last jobs, which they give back at their next one
+ * after another has run short. So a job that the device had no memory for is tried again, once for
+ * every slot that may have to let go.
+ *
+ * Threads: under the dispatcher's lock.
+ */
+#include "compute/codecs/json.h"
+#include "compute/dispatch_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define RETRY_FIRST (5 * MS)
+#define STUCK_LIMIT SECOND
+
+/* The number at this name, or 0. */
+static double number_of(const struct json_value *object, const char *name) {
+    struct json_value value;
+    char key[32];
+    size_t cursor = 0;
+    while (object->type == JSON_OBJECT &&
+           json_next_member(object, &cursor, key, sizeof key, &value)) {
+        if (strcmp(key, name) == 0) {
+            return value.type == JSON_NUMBER ? json_number(&value) : 0;
+        }
+    }
+    return 0;
+}
+
+/* The object at this name, or the whole where there is none: its numbers are not found then. */
+static struct json_value object_of(const struct json_value *object, const char *name) {
+    struct json_value value;
+    char key[32];
+    size_t cursor = 0;
+    while (json_next_member(object, &cursor, key, sizeof key, &value)) {
+        if (strcmp(key, name) == 0 && value.type == JSON_OBJECT) {
+            return value;
+        }
+    }
+    return *object;
+}
+
+void memory_learn_locked(const struct dispatch *dispatch, struct supervisor *supervisor) {
+    struct json_value description;
+    json_value_make(supervisor->description, strlen(supervisor->description), &description);
+    if (description.type != JSON_OBJECT) {
+        return;
+    }
+    struct json_value memory = object_of(&description, "memory");
+    double total = number_of(&memory, "total"), power = number_of(&description, "power");
+    uint64_t bytes = total > 0 && total < 0x1p63 ? (uint64_t)total : 0;
+    uint64_t limit = dispatch->device_bytes;
+    supervisor->memory_bytes = limit > 0 && (bytes == 0 || limit < bytes) ? limit : bytes;
+    supervisor->power_w = power > 0 && power < 1e6 ? power : 0;
+}
+
+bool memory_fits(const struct supervisor *supervisor, const struct job *job) {
+    uint64_t total = supervisor->memory_bytes, used = supervisor->memory_used;
+    return total == 0 || (used <= total && job->plan.device_bytes <= total - used);
+}
+
+bool memory_possible_locked(const struct dispatch *dispatch, struct job *job) {
+    const struct supervisor *largest = NULL;
+    for (int i = 0; i < dispatch->count; i++) {
+        const struct supervisor *one = &dispatch->supervisors[i];
+        if (!one->chosen || !one->present || !device_matches(one->name, job->device)) {
+            continue;
+        }
+        if (one->memory_bytes == 0 || job->plan.device_bytes <= one->memory_bytes) {
+            return true;
+        }
+        largest = !largest || one->memory_bytes > largest->memory_bytes ? one : largest;
+    }
+    if (largest) {
+        snprintf(job->detail, sizeof job->detail,
+                 "the job needs about %.1f MB of device memory; %s gives jobs %.1f MB",
+                 (double)job->plan.device_bytes * 1e-6, largest->name,
+                 (double)largest->memory_bytes * 1e-6);
+    }
+    return largest == NULL;
+}
+
+/* Something runs, or is ready to run, that will give memory back. */
+static bool others_give(const struct dispatch *dispatch) {
+    bool any = dispatch->stats.running > 0;
+    for (const struct job *job = dispatch->queue.head; job && !any; job = job->next) {
+        any = job->result.size > 0;
+    }
+    return any;
+}
+
+enum kiln_status memory_reserve_locked(struct dispatch *dispatch, struct job *job) {
+    if (job->body.size == 0) {
+        return KILN_OK; /* it takes its result block when it is sent */
+    }
+    enum kiln_status status = arena_take(dispatch->arena, job->plan.result_bytes, &job->result);
+    if (status == KILN_JOB_TOO_LARGE) {
+        snprintf(job->detail, sizeof job->detail, "input and result do not fit into the arena");
+    }
+    return status == KILN_NO_MEMORY && others_give(dispatch) ? KILN_OK : status;
+}
+
+bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                         struct job *job) {
+    uint64_t now = clock_ns();
+    /* While others run there, their end may be what it waits for. */
+    job->shortages += supervisor->running == 0;
+    if (job->state != JOB_RUNNING || now >= job->deadline_ns ||
+        job->shortages > supervisor->slots + 1) {
+        return false;
+    }
+    job->retry_ns = now + RETRY_FIRST * (uint64_t)(1 + job->shortages);
+    job->detail[0] = '\0';
+    queue_return_locked(dispatch, job);
+    dispatch_hurry_locked(dispatch, job->retry_ns);
+    return true;
+}
+
+void memory_unlock_locked(struct dispatch *dispatch, uint64_t now, struct job_list *finished) {
+    if (!dispatch->starved || dispatch->stats.running > 0) {
+        dispatch->stuck_ns = 0;
+        return;
+    }
+    if (dispatch->stuck_ns == 0) {
+        dispatch->stuck_ns = now;
+    }
+    if (now < dispatch->stuck_ns + STUCK_LIMIT) {
+        return;
+    }
+    for (struct job *job = dispatch->queue.tail; job; job = job->previous) {
+        if (job->body.size > 0 && job->result.size == 0) {
+            job_list_remove(&dispatch->queue, job);
+            queue_end_locked(dispatch, job, KILN_NO_MEMORY, "the arena is full of inputs that wait",
+                             finished);
+            dispatch->stuck_ns = now;
+            return;
+        }
+    }
+}

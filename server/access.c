@@ -1,0 +1,249 @@
+/*
+ * access.c: the one check that every request passes, and what it adds to answers.
+ */
+#include "server/access.h"
+
+#include "compute/log.h"
+#include "server/exchange.h"
+#include "server/reply.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum refusal { REFUSED_MISSING, REFUSED_UNKNOWN, REFUSED_SCOPE, REFUSED_RATE, REFUSED_RUNNING };
+static const char *const refusal_names[] = {"missing", "unknown", "scope", "rate", "concurrency"};
+#define REFUSALS (sizeof refusal_names / sizeof refusal_names[0])
+
+struct access {
+    struct keyring *keyring;
+    _Atomic uint64_t refusals[REFUSALS];
+    /* as of the last load, for metrics on any thread */
+    _Atomic uint64_t keys, loaded, refused;
+};
+
+static void count(struct access *access) {
+    uint64_t keys, loaded, refused;
+    keyring_count(access->keyring, &keys, &loaded, &refused);
+    atomic_store(&access->keys, keys);
+    atomic_store(&access->loaded, loaded);
+    atomic_store(&access->refused, refused);
+}
+
+struct access *access_create(const char *path, char *why, size_t why_size) {
+    char reason[256] = "no memory";
+    struct access *access = calloc(1, sizeof *access);
+    struct keyring *keyring = access != NULL ? keyring_create(path, reason, sizeof reason) : NULL;
+    if (keyring == NULL) {
+        snprintf(why, why_size, "--keys %.200s: %s", path, reason);
+        free(access);
+        return NULL;
+    }
+    access->keyring = keyring;
+    count(access);
+    return access;
+}
+
+void access_destroy(struct access *access) {
+    if (access != NULL) {
+        keyring_destroy(access->keyring);
+        free(access);
+    }
+}
+
+void access_reload(struct access *access) {
+    char why[256];
+    bool good = keyring_reload(access->keyring, why, sizeof why);
+    count(access);
+    if (good) {
+        log_info("keys: loaded again, %" PRIu64 " now", atomic_load(&access->keys));
+    } else {
+        log_error("keys: not loaded again, the %" PRIu64 " from before stay: %s",
+                  atomic_load(&access->keys), why);
+    }
+}
+
+/* ---- the check ---- */
+
+struct headers {
+    const char *value;
+    int count;
+};
+
+static enum MHD_Result header_see(void *context, enum MHD_ValueKind kind, const char *name,
+                                  const char *value) {
+    struct headers *headers = context;
+    (void)kind;
+    if (strcasecmp(name, MHD_HTTP_HEADER_AUTHORIZATION) == 0) {
+        headers->value = value;
+        headers->count++;
+    }
+    return MHD_YES;
+}
+
+static enum kiln_status refuse(struct exchange *exchange, enum refusal refusal,
+                               enum kiln_status status, const char *detail) {
+    atomic_fetch_add(&exchange->service->access->refusals[refusal], 1);
+    return exchange_fault(exchange, status, "%s", detail);
+}
+
+/* Any one of these is enough. */
+static unsigned scopes_wanted(const struct exchange *exchange) {
+    unsigned scope = exchange->match.route->scope;
+    return exchange->method == METHOD_DELETE && scope != SCOPE_OPEN ? SCOPE_COMPUTE | SCOPE_ADMIN
+                                                                    : scope;
+}
+
+static enum kiln_status grant_find(struct exchange *exchange) {
+    struct headers headers = {NULL, 0};
+    const char *token;
+    size_t size;
+    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, header_see, &headers);
+    if (headers.count == 0) {
+        return refuse(exchange, REFUSED_MISSING, KILN_UNAUTHORIZED,
+                      "This address needs a key: send \"Authorization: Bearer …\".");
+    }
+    if (headers.count > 1 || headers.value == NULL || !bearer_read(headers.value, &token, &size)) {
+        return refuse(exchange, REFUSED_UNKNOWN, KILN_UNAUTHORIZED,
+                      "The Authorization header is not one \"Bearer\" and a key.");
+    }
+    exchange->pass.grant = keyring_find(exchange->service->access->keyring, token, size);
+    if (exchange->pass.grant == NULL) {
+        return refuse(exchange, REFUSED_UNKNOWN, KILN_UNAUTHORIZED,
+                      "This daemon does not know the key.");
+    }
+    return KILN_OK;
+}
+
+enum kiln_status access_check(struct exchange *exchange) {
+    struct pass *pass = &exchange->pass;
+    if (exchange->service->access == NULL || exchange->match.route->scope == SCOPE_OPEN) {
+        return KILN_OK;
+    }
+    enum kiln_status status = grant_find(exchange);
+    if (status != KILN_OK) {
+        return status;
+    }
+    const struct key *key = &pass->grant->key;
+    struct meter *meter = pass->grant->meter;
+    if (key->rate > 0 && !bucket_take(&meter->bucket, pass->grant->step_ns, key->burst,
+                                      exchange->started_ns, &pass->quota)) {
+        return refuse(exchange, REFUSED_RATE, KILN_LIMITED,
+                      "This key has asked more often than its rate allows.");
+    }
+    unsigned wanted = scopes_wanted(exchange);
+    if ((key->scopes & wanted) == 0) {
+        char scopes[32], detail[96];
+        scopes_print(wanted, scopes, sizeof scopes);
+        snprintf(detail, sizeof detail, "This needs a key with the scope %s.",
+                 wanted == (SCOPE_COMPUTE | SCOPE_ADMIN) ? "compute or admin" : scopes);
+        return refuse(exchange, REFUSED_SCOPE, KILN_FORBIDDEN, detail);
+    }
+    if (key->concurrency > 0 && !running_enter(&meter->running, key->concurrency)) {
+        return refuse(exchange, REFUSED_RUNNING, KILN_LIMITED,
+                      "As many requests of this key are in hand as it may have.");
+    }
+    pass->running = key->concurrency > 0;
+    return KILN_OK;
+}
+
+void access_end(struct exchange *exchange) {
+    struct pass *pass = &exchange->pass;
+    if (pass->running) {
+        running_leave(&pass->grant->meter->running);
+    }
+    grant_release(pass->grant);
+    *pass = (struct pass){.grant = NULL};
+}
+
+uint32_t access_owner(const struct exchange *exchange) {
+    return exchange->pass.grant != NULL ? exchange->pass.grant->meter->owner : 0;
+}
+
+bool access_allows(const struct exchange *exchange, unsigned scope) {
+    const struct grant *grant = exchange->pass.grant;
+    return exchange->service->access == NULL || (grant != NULL && (grant->key.scopes & scope) != 0);
+}
+
+/* ---- answers ---- */
+
+bool access_tells(const struct exchange *exchange) {
+    return exchange->pass.grant != NULL && exchange->pass.grant->policy[0] != '\0';
+}
+
+static void limits_headers(const struct pass *pass, struct MHD_Response *response) {
+    const struct grant *grant = pass->grant;
+    char bytes[128] = "";
+    struct text text;
+    text_init(&text, bytes, sizeof bytes);
+    if (grant->key.rate > 0) {
+        text_format(&text, "\"rate\";r=%" PRIu64 ";t=%" PRIu64, pass->quota.left,
+                    pass->quota.full_s);
+    }
+    if (grant->key.concurrency > 0) {
+        uint64_t running = atomic_load_explicit(&grant->meter->running, memory_order_relaxed);
+        text_format(&text, "%s\"concurrency\";r=%" PRIu64, grant->key.rate > 0 ? ", " : "",
+                    running < grant->key.concurrency ? grant->key.concurrency - running : 0);
+    }
+    reply_header(response, "RateLimit-Policy", "%s", grant->policy);
+    reply_header(response, "RateLimit", "%.*s", (int)text.size, bytes);
+}
+
+static void refusal_headers(const struct exchange *exchange, int http,
+                            struct MHD_Response *response) {
+    uint64_t wait = exchange->pass.quota.wait_s;
+    bool sent = exchange_header(exchange, MHD_HTTP_HEADER_AUTHORIZATION) != NULL;
+    char scopes[32];
+    switch (http) {
+    case MHD_HTTP_UNAUTHORIZED:
+        reply_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"kiln\"%s",
+                     sent ? ", error=\"invalid_token\"" : "");
+        break;
+    case MHD_HTTP_FORBIDDEN:
+        scopes_print(scopes_wanted(exchange) & ~exchange->pass.grant->key.scopes, scopes,
+                     sizeof scopes);
+        for (char *comma = scopes; (comma = strchr(comma, ',')) != NULL;) {
+            *comma = ' ';
+        }
+        reply_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                     "Bearer realm=\"kiln\", error=\"insufficient_scope\", scope=\"%s\"", scopes);
+        break;
+    case MHD_HTTP_TOO_MANY_REQUESTS:
+        reply_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "%" PRIu64, wait > 0 ? wait : 1);
+        break;
+    default:
+        break;
+    }
+}
+
+void access_headers(const struct exchange *exchange, int http, struct MHD_Response *response) {
+    if (exchange->service->access == NULL) {
+        return;
+    }
+    if (access_tells(exchange)) {
+        limits_headers(&exchange->pass, response);
+    }
+    refusal_headers(exchange, http, response);
+}
+
+void access_print(struct access *access, struct text *text) {
+    if (access == NULL) {
+        return;
+    }
+    text_format(text,
+                "# HELP kiln_keys API keys in use.\n# TYPE kiln_keys gauge\nkiln_keys %" PRIu64
+                "\n# HELP kiln_key_loads_total Times that the key file was read.\n"
+                "# TYPE kiln_key_loads_total counter\n"
+                "kiln_key_loads_total{result=\"used\"} %" PRIu64
+                "\nkiln_key_loads_total{result=\"refused\"} %" PRIu64
+                "\n# HELP kiln_access_refused_total Requests refused, by reason.\n"
+                "# TYPE kiln_access_refused_total counter\n",
+                atomic_load(&access->keys), atomic_load(&access->loaded),
+                atomic_load(&access->refused));
+    for (size_t i = 0; i < REFUSALS; i++) {
+        text_format(text, "kiln_access_refused_total{reason=\"%s\"} %" PRIu64 "\n",
+                    refusal_names[i], atomic_load(&access->refusals[i]));
+    }
+}

@@ -1,0 +1,38 @@
+/*
+ * addresses.h: how many connections there are, in all and by client address, over all event loops.
+ *
+ * A table of fixed size from address to count, with one lock that is taken when a connection is
+ * accepted and when it closes. IPv6 clients are counted by their /64, of which each has 2^64
+ * addresses; IPv4 in IPv6 as IPv4; anything else is one address.
+ *
+ * Threads: any.
+ */
+#ifndef KILN_SERVER_ADDRESSES_H
+#define KILN_SERVER_ADDRESSES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+
+/** What is counted together. */
+struct address {
+    uint64_t words[2];
+};
+
+struct addresses;
+
+/** Limits in connections; `each` 0 for none. NULL if memory ran out. */
+struct addresses *addresses_create(uint64_t total, uint64_t each);
+/** NULL is allowed. */
+void addresses_destroy(struct addresses *addresses);
+
+/** NULL is allowed for `socket`. */
+struct address address_of(const struct sockaddr *socket);
+/** Counts one more; false, and not counted, where a limit is reached. */
+bool addresses_take(struct addresses *addresses, struct address address);
+void addresses_give(struct addresses *addresses, struct address address);
+/** Connections now, and those refused so far for the total and for their address. */
+void addresses_count(struct addresses *addresses, uint64_t *open, uint64_t *total, uint64_t *each);
+
+#endif

@@ -1,0 +1,50 @@
+/*
+ * flight.h: requests for the same result while one of them runs the job.
+ *
+ * The first one leads: its job goes to the dispatcher. The others follow: they wait for the
+ * leader's end. A leader whose client hung up leads on while there is one follower whose client is
+ * still there; a leader whose deadline passed hands over to the oldest follower that has time left.
+ *
+ * Threads: any; one lock, under which nothing is called that takes another. The dispatcher may call
+ * flight_deserted under its own. Ownership: waiters are the callers', and must stay until the
+ * flight has ended.
+ */
+#ifndef KILN_SERVER_FLIGHT_H
+#define KILN_SERVER_FLIGHT_H
+
+#include "server/result.h"
+
+#define FLIGHT_BUCKETS 1024
+
+struct waiter {
+    struct digest key;
+    int fd;            /* the client's socket; -1: cannot hang up */
+    uint64_t until_ns; /* its own deadline, clock_ns */
+
+    struct waiter *chain;        /* leaders in a bucket */
+    struct waiter *first, *last; /* leaders: who follows, oldest first */
+    struct waiter *next;         /* followers */
+};
+
+struct flights {
+    pthread_mutex_t lock;
+    struct waiter *buckets[FLIGHT_BUCKETS];
+};
+
+void flights_init(struct flights *flights);
+void flights_finish(struct flights *flights);
+
+/** True: it leads now. False: it follows, and another thread may take it at any moment. */
+bool flight_enter(struct flights *flights, struct waiter *waiter);
+/** Ends the flight; returns its followers, linked by `next`. */
+struct waiter *flight_end(struct flights *flights, struct waiter *leader);
+/** The leader's time is over. The oldest follower with time left at `now_ns` leads now and is
+    returned (NULL: the flight has ended); those before it, whose time is over too, come in
+    `late`. */
+struct waiter *flight_pass(struct flights *flights, struct waiter *leader, uint64_t now_ns,
+                           struct waiter **late);
+/** Looks whether any client is still there. True: none is, and nobody can join any more. Else `*fd`
+    is a socket of one who is. */
+bool flight_deserted(struct flights *flights, struct waiter *leader, int *fd);
+
+#endif

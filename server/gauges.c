@@ -1,0 +1,273 @@
+/*
+ * gauges.c: tables of names, kinds and helps, and where each value comes from.
+ */
+#include "server/gauges.h"
+
+#include "compute/codecs/json.h"
+#include "server/metrics.h"
+#include "server/reuse.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* A family without labels. */
+struct gauge {
+    const char *name, *type, *help;
+    double value;
+};
+
+static void head_print(struct text *text, const char *name, const char *type, const char *help) {
+    text_format(text, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
+}
+
+static void gauges_list(struct text *text, const struct gauge *gauges, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        head_print(text, gauges[i].name, gauges[i].type, gauges[i].help);
+        text_format(text, "%s ", gauges[i].name);
+        text_double(text, gauges[i].value);
+        text_string(text, "\n");
+    }
+}
+
+#define COUNT(rows) (sizeof(rows) / sizeof(rows)[0])
+
+static uint64_t resident_bytes(void) {
+    unsigned long long total = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file != NULL) {
+        if (fscanf(file, "%llu %llu", &total, &resident) != 2) {
+            resident = 0;
+        }
+        fclose(file);
+    }
+    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void queue_print(struct text *text, struct dispatch *dispatch) {
+    struct dispatch_stats stats = {0};
+    dispatch_stats(dispatch, &stats);
+    const struct gauge rows[] = {
+        {"kiln_queue_jobs", "gauge", "Jobs that wait.", (double)stats.queued},
+        {"kiln_queue_peak_jobs", "gauge", "Most jobs that ever waited.", (double)stats.queue_peak},
+        {"kiln_queue_oldest_seconds", "gauge", "How long the oldest waiting job has waited.",
+         stats.oldest_s},
+        {"kiln_running_jobs", "gauge", "Jobs on devices.", (double)stats.running},
+        {"kiln_jobs_submitted_total", "counter", "Jobs taken.", (double)stats.submitted},
+        {"kiln_jobs_completed_total", "counter", "Jobs done.", (double)stats.completed},
+        {"kiln_jobs_failed_total", "counter", "Jobs that failed.", (double)stats.failed},
+        {"kiln_jobs_cancelled_total", "counter", "Jobs whose clients left, or that were deleted.",
+         (double)stats.cancelled},
+        {"kiln_jobs_retried_total", "counter", "Jobs run again after a worker died.",
+         (double)stats.retried},
+        {"kiln_jobs_refused_total", "counter",
+         "Jobs refused: queue full, no memory, no device, or too large.", (double)stats.refused},
+    };
+    gauges_list(text, rows, COUNT(rows));
+}
+
+/* ---- devices ---- */
+
+/* A number of the worker's description, such as "memory.free"; NAN if it is not there. */
+static double described(const struct device_view *view, const char *outer, const char *inner) {
+    struct json_value object, value;
+    const char *wanted = outer;
+    char key[32];
+    json_value_make(view->description, strlen(view->description), &object);
+    for (size_t cursor = 0; object.type == JSON_OBJECT &&
+                            json_next_member(&object, &cursor, key, sizeof key, &value);) {
+        if (strcmp(key, wanted) != 0) {
+            continue;
+        }
+        if (inner == NULL || wanted == inner) {
+            return value.type == JSON_NUMBER ? json_number(&value) : NAN;
+        }
+        object = value;
+        wanted = inner;
+        cursor = 0;
+    }
+    return NAN;
+}
+
+static double device_up(const struct device_view *view) {
+    return view->state == DEVICE_READY;
+}
+static double device_slots(const struct device_view *view) {
+    return view->slots;
+}
+static double device_running(const struct device_view *view) {
+    return view->running;
+}
+static double device_done(const struct device_view *view) {
+    return (double)view->jobs_done;
+}
+static double device_failed(const struct device_view *view) {
+    return (double)view->jobs_failed;
+}
+static double device_respawns(const struct device_view *view) {
+    return (double)view->respawns;
+}
+static double device_busy(const struct device_view *view) {
+    return view->busy_s;
+}
+static double device_active(const struct device_view *view) {
+    return view->active_s;
+}
+static double memory_total(const struct device_view *view) {
+    return described(view, "memory", "total");
+}
+static double memory_free(const struct device_view *view) {
+    return described(view, "memory", "free");
+}
+static double memory_pools(const struct device_view *view) {
+    double pools = described(view, "memory", "pools");
+    return isnan(pools) ? described(view, "held", NULL) : pools;
+}
+static double device_energy(const struct device_view *view) {
+    return described(view, "energy", NULL);
+}
+static double device_power(const struct device_view *view) {
+    return described(view, "power", NULL);
+}
+static double device_temperature(const struct device_view *view) {
+    return described(view, "temperature", NULL);
+}
+
+struct device_metric {
+    const char *name, *type, *help;
+    double (*value)(const struct device_view *view); /* NAN: this device does not tell */
+};
+
+static const struct device_metric device_metrics[] = {
+    {"kiln_device_ready", "gauge", "1 while the device takes jobs.", device_up},
+    {"kiln_device_slots", "gauge", "Jobs that the device can run at a time.", device_slots},
+    {"kiln_device_running_jobs", "gauge", "Jobs on the device.", device_running},
+    {"kiln_device_jobs_done_total", "counter", "Jobs done.", device_done},
+    {"kiln_device_jobs_failed_total", "counter", "Jobs failed.", device_failed},
+    {"kiln_device_respawns_total", "counter", "Workers replaced.", device_respawns},
+    {"kiln_device_busy_seconds_total", "counter",
+     "Upload, kernel, download and encode time of jobs, summed over slots.", device_busy},
+    {"kiln_device_active_seconds_total", "counter",
+     "Time with at least one job on the device: its rate is the busy fraction.", device_active},
+    {"kiln_device_memory_total_bytes", "gauge", "The device's memory.", memory_total},
+    {"kiln_device_memory_free_bytes", "gauge", "Free memory of the device.", memory_free},
+    {"kiln_device_memory_pools_bytes", "gauge", "Device memory held by our pools.", memory_pools},
+    {"kiln_device_energy_joules_total", "counter",
+     "Energy that the device has used since its driver was loaded.", device_energy},
+    {"kiln_device_power_watts", "gauge", "Power drawn now.", device_power},
+    {"kiln_device_temperature_celsius", "gauge", "Temperature.", device_temperature},
+};
+
+struct device_column {
+    struct text *text;
+    const struct device_metric *metric;
+};
+
+static void device_cell_print(const struct device_view *view, void *context) {
+    const struct device_column *column = context;
+    double value = column->metric->value(view);
+    if (!isnan(value)) {
+        text_format(column->text, "%s{device=\"%s\"} ", column->metric->name, view->name);
+        text_double(column->text, value);
+        text_string(column->text, "\n");
+    }
+}
+
+static void devices_print(struct text *text, struct dispatch *dispatch) {
+    for (size_t i = 0; i < COUNT(device_metrics); i++) {
+        struct device_column column = {text, &device_metrics[i]};
+        head_print(text, column.metric->name, column.metric->type, column.metric->help);
+        dispatch_devices(dispatch, device_cell_print, &column);
+    }
+}
+
+/* ---- memory and cache ---- */
+
+static void arena_print(struct text *text, struct arena *arena) {
+    struct arena_stats stats;
+    arena_stats(arena, &stats);
+    const struct gauge rows[] = {
+        {"kiln_arena_bytes", "gauge", "Size of the arena.", (double)stats.size},
+        {"kiln_arena_used_bytes", "gauge", "Taken now.", (double)stats.used},
+        {"kiln_arena_peak_bytes", "gauge", "Most ever taken.", (double)stats.peak},
+        {"kiln_arena_blocks", "gauge", "Blocks taken now.", (double)stats.blocks},
+        {"kiln_arena_failures_total", "counter", "Blocks refused.", (double)stats.failures},
+    };
+    gauges_list(text, rows, COUNT(rows));
+}
+
+static void cache_requests_print(struct text *text, struct reuse *reuse) {
+    static const char name[] = "kiln_cache_requests_total";
+    const struct {
+        const char *result;
+        uint64_t value;
+    } rows[] = {
+        {"hit", atomic_load(&reuse->hits)},
+        {"miss", atomic_load(&reuse->misses)},
+        {"shared", atomic_load(&reuse->shared)},
+        {"refused", atomic_load(&reuse->refused)},
+    };
+    head_print(text, name, "counter",
+               "Requests for results: kept, run, waited for one that ran, run because the client "
+               "wanted it so.");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        text_format(text, "%s{result=\"%s\"} %" PRIu64 "\n", name, rows[i].result, rows[i].value);
+    }
+}
+
+static void cache_print(struct text *text, struct reuse *reuse) {
+    struct cache_stats stats;
+    cache_requests_print(text, reuse);
+    cache_stats(reuse->cache, &stats);
+    const struct gauge rows[] = {
+        {"kiln_cache_bytes", "gauge", "Memory that kept results may take.", (double)stats.capacity},
+        {"kiln_cache_used_bytes", "gauge", "Memory that they take.", (double)stats.used},
+        {"kiln_cache_entries", "gauge", "Results kept.", (double)stats.entries},
+        {"kiln_cache_stored_total", "counter", "Results that were taken.", (double)stats.stored},
+        {"kiln_cache_declined_total", "counter", "Results that were not taken for their size.",
+         (double)stats.declined},
+        {"kiln_cache_evicted_total", "counter", "Results dropped for others or for their age.",
+         (double)stats.evicted},
+    };
+    gauges_list(text, rows, COUNT(rows));
+}
+
+static void process_print(struct text *text, struct service *service) {
+    uint64_t open, cut, counted, over_total, over_each;
+    clients_count(service->clients, &open, &cut);
+    addresses_count(service->addresses, &counted, &over_total, &over_each);
+    const struct gauge rows[] = {
+        {"kiln_connections", "gauge", "Open connections.", (double)open},
+        {"kiln_connections_cut_total", "counter", "Connections cut for crawling.", (double)cut},
+        {"kiln_connections_refused_total", "counter", "Connections refused for --connections.",
+         (double)over_total},
+        {"kiln_connections_refused_address_total", "counter",
+         "Connections refused for --connections-per-address.", (double)over_each},
+        {"kiln_active_requests", "gauge", "Requests being read or answered.",
+         (double)atomic_load(&service->active)},
+        {"process_resident_memory_bytes", "gauge", "Resident memory of the front.",
+         (double)resident_bytes()},
+        {"kiln_uptime_seconds", "gauge", "Time since the start.",
+         (double)(clock_ns() - service->started_ns) / 1e9},
+    };
+    gauges_list(text, rows, COUNT(rows));
+}
+
+void gauges_print(struct exchange *exchange, struct text *text) {
+    struct service *service = exchange->service;
+    struct dispatch *dispatch = service_enter(service);
+    metrics_print(text);
+    if (dispatch != NULL) {
+        queue_print(text, dispatch);
+        devices_print(text, dispatch);
+        service_leave(service);
+    }
+    arena_print(text, service->arena);
+    if (service->reuse != NULL) {
+        cache_print(text, service->reuse);
+    }
+    access_print(service->access, text);
+    process_print(text, service);
+}
