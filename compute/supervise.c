@@ -83,7 +83,8 @@ void supervisor_serve_locked(struct dispatch *dispatch, struct supervisor *super
 
 /* ---- starting ---- */
 
-/* When to try again after a death, and whether to give up for now. `how` tells the death. */
+/* When to try again after a death, and whether to give up for now. `how` tells the death. A device
+   that has never worked is tried twice: the first failure may have been want of memory. */
 static void plan_respawn_locked(struct supervisor *supervisor, uint64_t now, const char *how) {
     bool healthy = supervisor->ready_ns && now > supervisor->ready_ns + HEALTHY_TIME;
     if (healthy || now > supervisor->window_ns + DEATHS_WINDOW) {
@@ -99,7 +100,7 @@ static void plan_respawn_locked(struct supervisor *supervisor, uint64_t now, con
         snprintf(supervisor->reason, sizeof supervisor->reason, "its worker %s", how);
     }
     if (supervisor->broken || supervisor->deaths >= DEATHS_MAX ||
-        (supervisor->failed && !supervisor->served)) {
+        (supervisor->failed && !supervisor->served && supervisor->deaths > 1)) {
         if (supervisor->deaths >= DEATHS_MAX) {
             snprintf(supervisor->reason, sizeof supervisor->reason,
                      "its worker died %d times within a minute; at last it %s", supervisor->deaths,

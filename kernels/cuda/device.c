@@ -137,7 +137,10 @@ static enum kiln_status facts_read(struct device *device, char *why, size_t why_
         result = driver.cuDeviceGetPCIBusId(device->pci, sizeof device->pci, device->handle);
     }
     device->total_bytes = total;
-    device->multiprocessors = attribute(device->handle, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+    if (result == CUDA_SUCCESS) {
+        result = driver.cuDeviceGetAttribute(
+            &device->multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device->handle);
+    }
     return explain(result, "asking the GPU for its properties", why, why_size);
 }
 
