@@ -100,7 +100,8 @@ static bool is_victim_locked(struct dispatch *dispatch, const struct supervisor 
 }
 
 /* When to try again after a death, and whether to give up for now. `counts`: the device may be to
-   blame; `how` tells the death. */
+   blame; `how` tells the death. A device that has never worked is tried twice: the first failure may
+   have been want of memory. */
 static void plan_respawn_locked(struct supervisor *supervisor, uint64_t now, bool counts,
                                 const char *how) {
     bool healthy = supervisor->ready_ns && now > supervisor->ready_ns + HEALTHY_TIME;
@@ -118,7 +119,7 @@ static void plan_respawn_locked(struct supervisor *supervisor, uint64_t now, boo
         snprintf(supervisor->reason, sizeof supervisor->reason, "its worker %s", how);
     }
     if (supervisor->broken || supervisor->deaths >= DEATHS_MAX ||
-        (supervisor->failed && !supervisor->served)) {
+        (supervisor->failed && !supervisor->served && supervisor->deaths > 1)) {
         if (supervisor->deaths >= DEATHS_MAX) {
             char last[sizeof supervisor->reason];
             memcpy(last, supervisor->reason, sizeof last);

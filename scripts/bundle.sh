@@ -149,13 +149,19 @@ if [ "$tests" = yes ]; then
         [ -x "$program" ] || die "there are no API tests in $build: build the tests first"
         program_add "$program" tests
     done
+    if [ -x "$build/kilnd-faults" ]; then
+        program_add "$build/kilnd-faults" tests
+        mkdir -p "$bundle/lib/standin"
+        strip -g -o "$bundle/lib/standin/kiln_cuda.so" "$build/standin/kiln_cuda.so"
+    fi
     program_add "$build/kiln-bench" bin
     mkdir -p "$bundle/bench"
     cp -R "$root"/bench/{load.sh,load.py,services.py,peer_service.py,mandelbrot.py,clock.py,table.py,scenarios} \
         "$bundle/bench/"
     cat >"$bundle/tests/run.sh" <<'RUN'
 #!/bin/sh
-# Runs the bundle's tests: tests/run.sh [cpu|cuda:0 …]. Exit code 0 when all passed or skipped (77).
+# Runs the bundle's tests: tests/run.sh [cpu|cuda:0 … [SUITE]], with SUITE such as `devices` that one
+# of the API's only. KILN_SOAK=1: long forms. Exit code 0 when all passed or skipped (77).
 here=$(cd "$(dirname "$0")" && pwd)
 device=${1:-cpu}
 failed=0
@@ -170,11 +176,13 @@ run() {
         failed=$((failed + 1))
     fi
 }
-run "$here/kernelcheck" --backend "${device%%:*}" --require
+[ -n "${2:-}" ] || run "$here/kernelcheck" --backend "${device%%:*}" --require
 KILND=$here/../bin/kilnd
+KILND_FAULTS=$here/kilnd-faults
+KILN_STANDIN=$here/../lib/standin
 KILN_TEST_DEVICE=$device
-export KILND KILN_TEST_DEVICE
-for program in "$here"/api_*; do
+export KILND KILND_FAULTS KILN_STANDIN KILN_TEST_DEVICE
+for program in "$here"/api_${2:-*}; do
     [ -x "$program" ] && run "$program"
 done
 echo "$failed failed"

@@ -40,6 +40,7 @@ python3-matplotlib      oracle for colours and shading
 python3-pil             oracle for PNG
 python3-yaml            reads api/openapi.yaml
 python3-jsonschema      checks its examples
+python3-venv            a private place for schemathesis
 clang-format-14         checks the layout of the sources
 git                     lists the sources for those checks"
 

@@ -36,6 +36,7 @@ struct exchange *exchange_create(struct service *service, struct client *client,
     exchange->connection = connection;
     exchange->started_ns = clock_ns();
     exchange->target = memcpy(exchange->text, target, size);
+    exchange->received_end = target + size - 1;
     memcpy(exchange->text + size, target, size);
     atomic_fetch_add(&service->active, 1);
     client_phase_set(client, CLIENT_READING);
@@ -68,10 +69,12 @@ enum kiln_status exchange_fault(struct exchange *exchange, enum kiln_status stat
 }
 
 /* Guard and target: everything that is wrong with the headers whatever the address. */
-static enum kiln_status headers_check(struct exchange *exchange, const char *version) {
+static enum kiln_status headers_check(struct exchange *exchange, const char *method,
+                                      const char *version) {
+    const struct request_line line = {method, version, exchange->received_end};
     char why[192];
     enum kiln_status status =
-        guard_check(exchange->connection, version, &exchange->framing, why, sizeof why);
+        guard_check(exchange->connection, &line, &exchange->framing, why, sizeof why);
     size_t size = strlen(exchange->target);
     if (status != KILN_OK) {
         exchange->close = true;
@@ -158,7 +161,7 @@ enum MHD_Result exchange_begin(struct exchange *exchange, const char *method, co
     exchange->stage = STAGE_BODY;
     exchange->method = method_by_name(method);
     exchange->match.route = NULL;
-    if (headers_check(exchange, version) != KILN_OK) {
+    if (headers_check(exchange, method, version) != KILN_OK) {
         return begin_end(exchange);
     }
     if (exchange->method == METHOD_OPTIONS) {

@@ -43,7 +43,8 @@ struct exchange {
     struct MHD_Connection *connection;
     struct client *client;
     uint64_t started_ns;
-    char *target; /* as sent */
+    char *target;             /* as sent */
+    const char *received_end; /* of the target in the library's buffer, for the guard */
     struct url url;
     enum method method;
     struct match match;

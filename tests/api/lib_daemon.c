@@ -64,13 +64,20 @@ static int exit_code(pid_t pid) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
-int daemon_run(const char *const *arguments) {
+void daemon_spawn(struct daemon *daemon, const char *const *arguments) {
     const char *all[ARGUMENTS_MAX] = {"kilnd"};
     for (int i = 0; arguments[i] != NULL; i++) {
         assert_true(i + 2 < ARGUMENTS_MAX);
         all[i + 1] = arguments[i];
     }
-    return exit_code(spawn(all, "/dev/null"));
+    memset(daemon, 0, sizeof *daemon);
+    daemon->pid = spawn(all, "/dev/null");
+}
+
+int daemon_run(const char *const *arguments) {
+    struct daemon daemon;
+    daemon_spawn(&daemon, arguments);
+    return exit_code(daemon.pid);
 }
 
 static void log_show(const struct daemon *daemon) {
@@ -91,9 +98,11 @@ static bool ended(const struct daemon *daemon) {
            info.si_pid != 0;
 }
 
-static bool port_read(struct daemon *daemon) {
-    char path[96];
-    snprintf(path, sizeof path, "%s/port", daemon->folder);
+bool daemon_alive(const struct daemon *daemon) {
+    return !ended(daemon);
+}
+
+static bool port_read(struct daemon *daemon, const char *path) {
     FILE *file = fopen(path, "r");
     bool found = file != NULL && fscanf(file, "%d", &daemon->port) == 1;
     if (file != NULL) {
@@ -102,33 +111,30 @@ static bool port_read(struct daemon *daemon) {
     return found;
 }
 
-static void ready_wait(struct daemon *daemon) {
-    double end = now_s() + READY_TIMEOUT_S;
-    while (!port_read(daemon)) {
-        if (ended(daemon) || now_s() > end) {
-            log_show(daemon);
-            fail_msg("the daemon does not listen");
-        }
-        sleep_s(0.01);
+bool daemon_ready(struct daemon *daemon, const char *port_file) {
+    struct answer answer;
+    if (!port_read(daemon, port_file)) {
+        return false;
     }
     snprintf(daemon->url, sizeof daemon->url, "http%s://127.0.0.1:%d",
              daemon->trust[0] != '\0' ? "s" : "", daemon->port);
     struct session *session = session_create(daemon);
-    for (;;) {
-        struct answer answer;
-        session_get(session, "/readyz", &answer);
-        int status = answer.status;
-        answer_free(&answer);
-        if (status == 200) {
-            break;
-        }
+    session_get(session, "/readyz", &answer);
+    bool ready = answer.status == 200;
+    answer_free(&answer);
+    session_destroy(session);
+    return ready;
+}
+
+static void ready_wait(struct daemon *daemon, const char *port_file) {
+    double end = now_s() + READY_TIMEOUT_S;
+    while (!daemon_ready(daemon, port_file)) {
         if (ended(daemon) || now_s() > end) {
             log_show(daemon);
-            fail_msg("the daemon does not become ready");
+            fail_msg("the daemon does not listen, or does not become ready");
         }
         sleep_s(0.01);
     }
-    session_destroy(session);
 }
 
 void daemon_start(struct daemon *daemon, const char *const *flags) {
@@ -153,7 +159,7 @@ void daemon_start(struct daemon *daemon, const char *const *flags) {
         }
     }
     daemon->pid = spawn(arguments, log);
-    ready_wait(daemon);
+    ready_wait(daemon, port_file);
 }
 
 void daemon_signal(const struct daemon *daemon, int number) {
@@ -163,10 +169,10 @@ void daemon_signal(const struct daemon *daemon, int number) {
 int daemon_wait(struct daemon *daemon) {
     int code = exit_code(daemon->pid);
     static const char *const files[] = {"port", "log", "config"};
-    if (code != 0) {
+    if (code != 0 && daemon->folder[0] != '\0') {
         log_show(daemon);
     }
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    for (size_t i = 0; daemon->folder[0] != '\0' && i < sizeof files / sizeof files[0]; i++) {
         char path[96];
         snprintf(path, sizeof path, "%s/%s", daemon->folder, files[i]);
         unlink(path);

@@ -29,6 +29,13 @@ struct daemon {
 /** Starts kilnd on a free port, without a cache, and waits until it is ready. `flags` are more
     arguments, which win over those, ended by NULL; NULL for none. */
 void daemon_start(struct daemon *daemon, const char *const *flags);
+/** Starts kilnd with just these arguments (ended by NULL) and waits for nothing; its output is
+   thrown away. */
+void daemon_spawn(struct daemon *daemon, const char *const *arguments);
+/** False once it has ended (daemon_wait tells how). */
+bool daemon_alive(const struct daemon *daemon);
+/** True if it listens, by this port file, and says that it is ready. */
+bool daemon_ready(struct daemon *daemon, const char *port_file);
 /** SIGTERM; waits for the end and returns the exit code (negative: the signal). */
 int daemon_stop(struct daemon *daemon);
 /** The same in two steps. */

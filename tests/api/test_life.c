@@ -14,21 +14,20 @@
 
 #define CLIENTS 32
 
-/* A 32 × 32 picture for jobs whose length is their number of sweeps. */
-static const char *picture(size_t *size) {
-    static char bytes[32 + 32 * 32];
-    size_t head = (size_t)snprintf(bytes, sizeof bytes, "P5\n32 32\n255\n");
+#define PICTURE_MAX (32 + 32 * 32)
+
+/* A 32 × 32 picture for jobs whose length is their number of sweeps; returns its size. */
+static size_t picture(char bytes[PICTURE_MAX]) {
+    size_t head = (size_t)snprintf(bytes, PICTURE_MAX, "P5\n32 32\n255\n");
     for (unsigned i = 0; i < 32 * 32; i++) {
         bytes[head + i] = (char)(i * 37u);
     }
-    *size = head + 32 * 32;
-    return bytes;
+    return head + 32 * 32;
 }
 
 static void sweeps_ask(struct session *session, long sweeps, struct answer *answer) {
-    char path[96];
-    size_t size;
-    const char *bytes = picture(&size);
+    char path[96], bytes[PICTURE_MAX];
+    size_t size = picture(bytes);
     snprintf(path, sizeof path, "/v1/jacobi?format=npy&iterations=%ld", sweeps);
     const struct request request = {
         .path = path, .type = "application/octet-stream", .body = bytes, .size = size};
@@ -280,11 +279,10 @@ static void client_gone(void **state) {
     struct daemon daemon;
     struct answer answer;
     char head[256];
-    char out[16];
-    size_t size;
+    char out[16], bytes[PICTURE_MAX];
+    size_t size = picture(bytes);
     bool closed;
     int fds[2];
-    const char *bytes = picture(&size);
     daemon_start(&daemon, flags);
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 100);

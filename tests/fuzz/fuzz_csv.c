@@ -16,7 +16,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                        &columns, why, sizeof why);
     EXPECT(status == KILN_OK || (status == KILN_MALFORMED && why_good(why, sizeof why)));
     EXPECT(rows <= bound && (columns == 2 || columns == 3));
-    EXPECT(!strstr(why, "more rows than fit"));
+    const char *reason = strchr(why, ':'); /* the rest of it, because text may be quoted there */
+    EXPECT(!reason || strcmp(reason, ": there are more rows than fit") != 0);
     volatile double sum = 0;
     for (uint64_t row = 0; row < rows; row++)
         for (int i = 0; i < columns; i++)
