@@ -8,7 +8,8 @@
  * A worker that dies, stays silent, outlasts a job's deadline or reports a device fault is killed
  * and replaced (back-off 0, 0.1, 0.5, 2, 5 s…); its unfinished jobs go to the head of the queue
  * once. A job that finds the device's memory taken waits until there is room for it.
- * A job on its second attempt runs alone on its worker, so that only the guilty one fails.
+ * A job on its second attempt runs alone on its worker, and rather on another device than the first
+ * one, so that only the guilty one fails: the job, or the device that keeps failing.
  * A ready worker gets a canary job before it takes others, and one every few idle seconds.
  * A client that hung up (watch_fd) has its job dropped from the queue or cancelled while running;
  * dispatch_cancel does the same for a client that is still there.

@@ -15,7 +15,10 @@ extern const struct job_type fault_job; /* of kilnd-faults, in tests/devices/ */
 #endif
 
 const struct job_type *const job_types[] = {
-    &mandelbrot_job, &jacobi_job, &laplacian_job, &lombscargle_job,
+    &mandelbrot_job,
+    &jacobi_job,
+    &laplacian_job,
+    &lombscargle_job,
 #ifdef KILN_FAULTS
     &fault_job,
 #endif

@@ -100,8 +100,8 @@ static bool is_victim_locked(struct dispatch *dispatch, const struct supervisor 
 }
 
 /* When to try again after a death, and whether to give up for now. `counts`: the device may be to
-   blame; `how` tells the death. A device that has never worked is tried twice: the first failure may
-   have been want of memory. */
+   blame; `how` tells the death. A device that has never worked is tried twice: the first failure
+   may have been want of memory. */
 static void plan_respawn_locked(struct supervisor *supervisor, uint64_t now, bool counts,
                                 const char *how) {
     bool healthy = supervisor->ready_ns && now > supervisor->ready_ns + HEALTHY_TIME;

@@ -118,8 +118,8 @@ void pool_rewind(struct pool *pool) {
     uint32_t pressure = atomic_load(&pool->device->pressure);
     size_t size = pool->most;
     bool asked = pool->ran_short || (pressure != pool->pressure && pool->count == 1);
-    bool shrink = asked && (pool->count > 1 || (pool->count == 1 &&
-                                                pool->chunks[0].size > pool->smallest));
+    bool shrink =
+        asked && (pool->count > 1 || (pool->count == 1 && pool->chunks[0].size > pool->smallest));
     pool->pressure = pressure;
     pool->ran_short = false;
     if (pool->count != 1 || shrink) {

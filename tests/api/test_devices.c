@@ -230,13 +230,13 @@ struct row {
 /* Faults that end the worker fail their own job only, and the next worker is there soon. */
 static const struct row rows[] = {
     {"what=store", "/problems/device-fault", 500, 5, 50},
-    {"what=trap", "/problems/device-fault", 500, 2, 20},
-    {"what=misaligned", "/problems/device-fault", 500, 2, 20},
-    {"what=report", "/problems/device-fault", 500, 2, 20},
-    {"what=kill", "/problems/device-fault", 500, 2, 20},
-    {"what=exit", "/problems/device-fault", 500, 2, 20},
-    {"what=lie", "/problems/internal", 500, 2, 20},
-    {"what=forge", "/problems/internal", 500, 2, 20},
+    {"what=trap", "/problems/device-fault", 500, 2, 6},
+    {"what=misaligned", "/problems/device-fault", 500, 2, 6},
+    {"what=report", "/problems/device-fault", 500, 2, 6},
+    {"what=kill", "/problems/device-fault", 500, 2, 6},
+    {"what=exit", "/problems/device-fault", 500, 2, 6},
+    {"what=lie", "/problems/internal", 500, 2, 6},
+    {"what=forge", "/problems/internal", 500, 2, 6},
 };
 
 static void rows_ask(struct session *session) {
@@ -277,7 +277,7 @@ static void faults_alone(void **state) {
     (void)state;
     daemon_start(&daemon, NULL);
     struct session *session = session_create(&daemon);
-    int count = is_long() ? 50 : 8;
+    int count = is_long() ? 20 : 8;
     double began = now_s();
     for (int i = 0; i < count; i++) {
         fault_expect(session, "what=store", 500, "/problems/device-fault");
@@ -347,7 +347,7 @@ static void memory(void **state) {
     (void)state;
     daemon_start(&daemon, on_gpu() ? NULL : limited);
     struct session *session = session_create(&daemon);
-    int count = is_long() ? 20 : 3;
+    int count = is_long() ? 6 : 2;
     double worst = 0;
     for (int round = 0; round < count; round++) {
         struct answer answer;
@@ -435,10 +435,10 @@ static void signals(void **state) {
     (void)state;
     daemon_start(&daemon, NULL);
     struct session *session = session_create(&daemon);
-    for (int i = 0; i < (is_long() ? 20 : 3); i++) {
+    for (int i = 0; i < (is_long() ? 10 : 3); i++) {
         signal_round(&daemon, session, SIGKILL, "SIGKILL");
     }
-    for (int i = 0; i < (is_long() ? 5 : 1); i++) {
+    for (int i = 0; i < (is_long() ? 2 : 1); i++) {
         signal_round(&daemon, session, SIGSTOP, "SIGSTOP");
     }
     session_destroy(session);
@@ -560,11 +560,11 @@ static void bad_jobs_of_two(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shipped),    cmocka_unit_test(faults_beside_innocents),
-        cmocka_unit_test(garbage),    cmocka_unit_test(faults_alone),
-        cmocka_unit_test(endless),    cmocka_unit_test(memory),
-        cmocka_unit_test(signals),    cmocka_unit_test(one_of_two),
-        cmocka_unit_test(only_one),   cmocka_unit_test(bad_jobs_of_two),
+        cmocka_unit_test(shipped),  cmocka_unit_test(faults_beside_innocents),
+        cmocka_unit_test(garbage),  cmocka_unit_test(faults_alone),
+        cmocka_unit_test(endless),  cmocka_unit_test(memory),
+        cmocka_unit_test(signals),  cmocka_unit_test(one_of_two),
+        cmocka_unit_test(only_one), cmocka_unit_test(bad_jobs_of_two),
     };
     const char *faults = getenv("KILND_FAULTS"), *shipped_path = getenv("KILND");
     if (faults == NULL || shipped_path == NULL || getenv("KILN_STANDIN") == NULL) {

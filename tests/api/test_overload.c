@@ -10,13 +10,13 @@
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <signal.h>
 #include <unistd.h>
 
 #define CLIENTS_MAX 256
@@ -188,8 +188,11 @@ static void overload(void **state) {
     daemon_start(&daemon, flags);
     struct session *session = session_create(&daemon);
     long sweeps = job_calibrate(session, 0.02, &expected);
-    struct crowd crowd = {.daemon = &daemon, .expected = &expected, .sweeps = sweeps,
-                          .seconds = is_long() ? 10 : 1.5, .count = 8};
+    struct crowd crowd = {.daemon = &daemon,
+                          .expected = &expected,
+                          .sweeps = sweeps,
+                          .seconds = is_long() ? 10 : 1.5,
+                          .count = 8};
     crowd_start(&crowd, clients);
     struct sums peak = crowd_join(&crowd, clients);
     double best = peak.right / peak.seconds;
@@ -224,8 +227,12 @@ static void drain(void **state) {
     struct session *session = session_create(&daemon);
     long sweeps = job_calibrate(session, 0.02, &expected);
     double before = metric_get(session, "kiln_jobs_submitted_total");
-    struct crowd crowd = {.daemon = &daemon, .expected = &expected, .sweeps = sweeps,
-                          .seconds = 60, .count = 200, .once = 1};
+    struct crowd crowd = {.daemon = &daemon,
+                          .expected = &expected,
+                          .sweeps = sweeps,
+                          .seconds = 60,
+                          .count = 200,
+                          .once = 1};
     /* Long enough that few are done before the last one has come. */
     sweeps = crowd.sweeps *= 2;
     struct answer longer;
@@ -392,9 +399,10 @@ static void slow_clients(void **state) {
     atomic_store(&slow.stop, true);
     pthread_join(slow.thread, NULL);
     double beside = good_join(goods);
-    print_message("  %zu slow clients: all cut after %.1f s (target 30); the good ones' p99 %.2f ms "
-                  "alone, %.2f ms beside them (target < 2×)\n",
-                  slow.count, took, alone * 1e3, beside * 1e3);
+    print_message(
+        "  %zu slow clients: all cut after %.1f s (target 30); the good ones' p99 %.2f ms "
+        "alone, %.2f ms beside them (target < 2×)\n",
+        slow.count, took, alone * 1e3, beside * 1e3);
     assert_true(took < 60);
     for (size_t i = 0; i < slow.count; i++) {
         close(slow.fds[i]);

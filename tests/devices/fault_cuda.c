@@ -66,8 +66,8 @@ enum kiln_status fault_gpu(struct task *task, enum fault_what what) {
             return KILN_NO_MEMORY;
         }
         stream->busy = true;
-        result = launch_kernel(functions[what], 1, 1, 1, 32, 1, 1, 0, stream->handle, arguments,
-                               NULL);
+        result =
+            launch_kernel(functions[what], 1, 1, 1, 32, 1, 1, 0, stream->handle, arguments, NULL);
     }
     if (result != CUDA_SUCCESS) {
         snprintf(task->detail, sizeof task->detail, "fault.cu: driver error %d", (int)result);

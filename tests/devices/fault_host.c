@@ -5,7 +5,6 @@
 #include "kernels/mandelbrot.h"
 #include "tests/devices/fault.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +15,7 @@
 
 #define BLOCK      ((size_t)1 << 20)
 #define HOST_SPARE ((rlim_t)256 << 20) /* host memory that may be taken */
-#define GIGABYTE   ((size_t)1 << 30)
+#define MOST       ((size_t)64 << 30)  /* device memory that is asked for at once */
 
 static enum kiln_status store(void) {
     volatile uintptr_t nowhere = (uintptr_t)1 << 40 | 64; /* not a constant to the compiler */
@@ -50,7 +49,7 @@ static enum kiln_status polite(struct task *task) {
 }
 
 static enum kiln_status device_memory(struct task *task) {
-    size_t size = GIGABYTE;
+    size_t size = MOST;
     uint64_t taken = 0;
     while (size >= BLOCK) { /* what is left is taken in ever smaller pieces */
         if (task->backend->reserve(task->stream, size)) {

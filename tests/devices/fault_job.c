@@ -96,8 +96,8 @@ static bool file_names(const char *device) {
     const char *path = getenv("KILN_FAULT_FILE");
     char line[32] = "";
     FILE *file = path ? fopen(path, "r") : NULL;
-    bool named = file && fgets(line, sizeof line, file) &&
-                 strncmp(line, device, strlen(device)) == 0;
+    bool named =
+        file && fgets(line, sizeof line, file) && strncmp(line, device, strlen(device)) == 0;
     if (file) {
         fclose(file);
     }
@@ -112,8 +112,8 @@ static enum kiln_status deed(struct task *task, enum fault_what what) {
         /* code is loaded when nothing runs: loading waits for what does */
         return fault_has_gpu() ? fault_gpu(task, what) : KILN_OK;
     }
-    bool gpu = what < FAULT_DEVICE_MEMORY && strncmp(task->device_name, "cuda", 4) == 0 &&
-               fault_has_gpu();
+    bool gpu =
+        what < FAULT_DEVICE_MEMORY && strncmp(task->device_name, "cuda", 4) == 0 && fault_has_gpu();
     return gpu ? fault_gpu(task, what) : fault_host(task, what);
 }
 
