@@ -9,6 +9,9 @@
  *     begin → (phase UPLOAD) upload… → (phase KERNEL) reserve, launch… → (phase DOWNLOAD) download…
  *           → wait → (phase ENCODE) host code → finish
  *
+ * What a job encodes on the device may be launched in the phase ENCODE before `wait`; that device
+ * time counts as encoding.
+ *
  * `upload`, `launch` and `download` only enqueue; after `wait` the host may read what was
  * downloaded. Addresses from upload, reserve and result are device addresses: on the CPU they are
  * ordinary pointers and upload/result hand out the host memory itself (no copy).
@@ -39,10 +42,11 @@
 #include "kernels/kernels.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define BACKEND_ABI 2
+#define BACKEND_ABI 3
 
 struct device; /* one opened device; each backend defines its own */
 struct stream; /* one slot's queue and pools; likewise */
@@ -94,11 +98,17 @@ struct backend {
     void *(*result)(struct stream *stream, void *host, size_t size);
     enum kiln_status (*download)(struct stream *stream, void *host, const void *device,
                                  size_t size);
+    /** Device address of page-locked host memory (`pin`, `host`) by which kernels write to it; NULL
+        where they cannot. The host may read after `wait`. On the CPU it is `host` itself. */
+    void *(*mapped)(struct stream *stream, void *host, size_t size);
+    /** Is there a kernel `id`? True for all of KILN_KERNELS. */
+    bool (*offers)(enum kernel_id id);
     /** Runs kernel `id` with its argument struct (kernels/<name>.h). */
     enum kiln_status (*launch)(struct stream *stream, enum kernel_id id, const void *args);
     enum kiln_status (*wait)(struct stream *stream);
     /** Closes the last phase and adds upload, kernel, download (device clock) and encode (host
-        clock) to `timing`, milliseconds. Also after a failure. */
+        clock, from the last wait on, and device clock before) to `timing`, milliseconds. Also after
+       a failure. */
     enum kiln_status (*finish)(struct stream *stream, struct timing *timing);
     /** Text of the stream's last error, or "". */
     const char *(*error)(struct stream *stream);

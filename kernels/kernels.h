@@ -1,9 +1,9 @@
 /*
  * kernels.h: the one list of kernels.
  *
- * Every backend has one file and one `struct kernel` for each row; the arguments, shapes, units
- * and tolerance of `name` stand in kernels/<file>.h.
- *   X(symbol, name, argument struct)
+ * Every backend has one file for each row of KILN_KERNELS; the arguments, shapes, units and
+ * tolerance of `name` stand in kernels/<file>.h. Rows of KILN_KERNELS_OFFERED are what a backend
+ * may have: ask its `offers` (backend.h). X(symbol, name, argument struct)
  */
 #ifndef KILN_KERNELS_KERNELS_H
 #define KILN_KERNELS_KERNELS_H
@@ -16,9 +16,11 @@
     X(LAPLACIAN, laplacian, struct laplacian_args)                                                 \
     X(LOMBSCARGLE, lombscargle, struct lombscargle_args)
 
+#define KILN_KERNELS_OFFERED(X) X(PNG, png, struct png_args)
+
 enum kernel_id {
 #define X(symbol, name, args) KERNEL_##symbol,
-    KILN_KERNELS(X)
+    KILN_KERNELS(X) KILN_KERNELS_OFFERED(X)
 #undef X
         KERNEL_COUNT
 };

@@ -75,6 +75,23 @@ enum kiln_status png_write(const struct picture *picture, const struct image_tex
 enum kiln_status png_write_small(const struct picture *picture, const struct image_text *texts,
                                  int level, uint8_t *out, uint64_t capacity, uint64_t *size);
 
+/** A PNG of indices whose data someone else makes: a zlib stream of the filtered rows, as the
+   kernel `png` (kernels/png.h) writes it. */
+struct png_frame {
+    uint8_t *out;
+    uint64_t capacity, at; /* of the file */
+    uint8_t *data;         /* where the stream goes … */
+    uint64_t room;         /* … and how long it may be */
+};
+
+/** Writes what comes before the stream. The picture has a palette; its pixels are not looked at.
+    KILN_INTERNAL if it does not fit. With the stream that png_write would make, the file is the one
+    that png_write writes. */
+enum kiln_status png_frame_open(const struct picture *picture, const struct image_text *texts,
+                                uint8_t *out, uint64_t capacity, struct png_frame *frame);
+/** Ends the file behind `data_size` bytes of stream; `size` is that of the file. */
+enum kiln_status png_frame_close(const struct png_frame *frame, uint64_t data_size, uint64_t *size);
+
 /** Binary PGM (1 channel), PPM (3) or PAM (2, 4); 16 bit is big-endian as the format says. */
 uint64_t pgm_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth);
 enum kiln_status pgm_write(const struct picture *picture, uint8_t *out, uint64_t capacity,

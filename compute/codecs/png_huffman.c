@@ -8,9 +8,8 @@
  */
 #include "compute/codecs/png_huffman.h"
 
-#include "compute/codecs/png_bits.h"
-
 #include <stdbool.h>
+#include <string.h>
 
 #define SYMBOL_BITS 16 /* low bits of a sorted key; its count is above them */
 
@@ -57,15 +56,44 @@ static void depths_fit(unsigned limit, unsigned *at) {
     }
 }
 
+/* One pass of the sort: by the byte of the counts that begins at bit `shift`. */
+static void keys_pass(const uint64_t *keys, unsigned count, unsigned shift, uint64_t *sorted) {
+    unsigned places[256] = {0}, next = 0;
+    for (unsigned i = 0; i < count; i++)
+        places[keys[i] >> shift & 255]++;
+    for (unsigned digit = 0; digit < 256; digit++) {
+        unsigned here = places[digit];
+        places[digit] = next;
+        next += here;
+    }
+    for (unsigned i = 0; i < count; i++)
+        sorted[places[keys[i] >> shift & 255]++] = keys[i];
+}
+
+/* Sorts keys, whose symbols ascend already, by their counts; `most` is no less than any count. */
+static void keys_order(uint64_t *keys, unsigned count, uint32_t most) {
+    uint64_t other[HUFFMAN_SYMBOLS_MAX], *from = keys, *to = other;
+    for (unsigned shift = SYMBOL_BITS; most > 0; shift += 8, most >>= 8) {
+        keys_pass(from, count, shift, to);
+        uint64_t *sorted = to;
+        to = from;
+        from = sorted;
+    }
+    if (from != keys)
+        memcpy(keys, from, count * sizeof *keys);
+}
+
 void huffman_lengths(const uint32_t *counts, unsigned symbols, unsigned limit, uint8_t *lengths) {
     uint64_t keys[HUFFMAN_SYMBOLS_MAX];
     unsigned at[HUFFMAN_LENGTH_MAX + 1] = {0}, used = 0;
+    uint32_t most = 0;
     for (unsigned symbol = 0; symbol < symbols; symbol++) {
         lengths[symbol] = 0;
-        if (counts[symbol] > 0)
-            keys[used++] = (uint64_t)counts[symbol] << SYMBOL_BITS | symbol;
+        keys[used] = (uint64_t)counts[symbol] << SYMBOL_BITS | symbol; /* no branch to guess */
+        used += counts[symbol] > 0;
+        most |= counts[symbol];
     }
-    keys_sort(keys, used);
+    keys_order(keys, used, most);
     if (used > 1) {
         depths_count(keys, used, limit, at);
         depths_fit(limit, at);
@@ -78,10 +106,11 @@ void huffman_lengths(const uint32_t *counts, unsigned symbols, unsigned limit, u
 }
 
 static uint16_t code_reverse(unsigned code, unsigned length) {
-    unsigned reversed = 0;
-    for (unsigned i = 0; i < length; i++)
-        reversed |= (code >> i & 1) << (length - 1 - i);
-    return (uint16_t)reversed;
+    code = (code & 0x5555) << 1 | (code >> 1 & 0x5555);
+    code = (code & 0x3333) << 2 | (code >> 2 & 0x3333);
+    code = (code & 0x0f0f) << 4 | (code >> 4 & 0x0f0f);
+    code = (code & 0x00ff) << 8 | (code >> 8 & 0x00ff);
+    return (uint16_t)(code >> (16 - length));
 }
 
 void huffman_codes(const uint8_t *lengths, unsigned symbols, uint16_t *codes) {
@@ -92,6 +121,5 @@ void huffman_codes(const uint8_t *lengths, unsigned symbols, uint16_t *codes) {
     for (unsigned length = 1; length <= HUFFMAN_LENGTH_MAX; length++)
         next[length + 1] = (next[length] + at[length]) << 1;
     for (unsigned symbol = 0; symbol < symbols; symbol++)
-        codes[symbol] =
-            lengths[symbol] ? code_reverse(next[lengths[symbol]]++, lengths[symbol]) : 0;
+        codes[symbol] = code_reverse(next[lengths[symbol]]++, lengths[symbol]); /* length 0: 0 */
 }

@@ -3,12 +3,13 @@
  *
  * Written without libpng. RGB pictures of at most 256 colours, which is what a colormap gives, go
  * as indices into a palette: a third of the bytes to filter and to code. The fast way makes strips
- * of rows (png_strip.h), a chunk each, on as many threads as the pool lends; the small way leaves
- * all rows to libdeflate at once. Both are deterministic and the same on every machine.
+ * of rows (png_strip.h) on as many threads as the pool lends; the small way leaves all rows to
+ * libdeflate at once. Both are deterministic and the same on every machine.
  * Thread: any.
  */
 #include "compute/codecs/image.h"
 
+#include "compute/codecs/png_chunk.h"
 #include "compute/codecs/png_palette.h"
 #include "compute/codecs/png_strip.h"
 #include "kernels/cpu/pool.h"
@@ -18,44 +19,9 @@
 #include <string.h>
 
 #define TEXTS_MAX          8192 /* bytes reserved for text chunks, twice what callers may give */
-#define IDAT_MAX           0x7fffffffu
-#define CHUNK              12 /* a chunk's length, type and checksum */
 #define ZLIB_HEADER        2
 #define ZLIB_TRAILER       4
 #define PALETTE_PIXELS_MIN 4096 /* fewer would not earn the palette back */
-#define TYPE_PALETTE       3
-
-/* Where the file is written; `full` once something did not fit. */
-struct output {
-    uint8_t *bytes;
-    uint64_t capacity, at;
-    bool full;
-};
-
-static void big32(uint8_t *out, uint32_t value) {
-    out[0] = (uint8_t)(value >> 24);
-    out[1] = (uint8_t)(value >> 16);
-    out[2] = (uint8_t)(value >> 8);
-    out[3] = (uint8_t)value;
-}
-
-/* Opens a chunk and returns the room for its data, NULL if there is not that much. */
-static uint8_t *chunk_open(struct output *output, const char *type, uint64_t room) {
-    if (output->full || room > UINT64_MAX - CHUNK || output->capacity - output->at < room + CHUNK) {
-        output->full = true;
-        return NULL;
-    }
-    memcpy(output->bytes + output->at + 4, type, 4);
-    return output->bytes + output->at + 8;
-}
-
-/* Closes the chunk that is open, with `size` bytes of data. */
-static void chunk_close(struct output *output, uint32_t size) {
-    uint8_t *chunk = output->bytes + output->at;
-    big32(chunk, size);
-    big32(chunk + 8 + size, libdeflate_crc32(0, chunk + 4, (size_t)size + 4));
-    output->at += (uint64_t)size + CHUNK;
-}
 
 /* A picture on its way into a file. */
 struct source {
@@ -66,74 +32,37 @@ struct source {
     struct rows rows;
 };
 
-static void header_write(struct output *output, const struct source *source) {
-    static const uint8_t types[] = {0, 0, 4, 2, 6}; /* by channels */
-    const struct picture *picture = source->picture;
-    if (output->capacity < 8) {
-        output->full = true;
-        return;
-    }
-    memcpy(output->bytes, "\x89PNG\r\n\x1a\n", 8);
-    output->at = 8;
-    uint8_t *data = chunk_open(output, "IHDR", 13);
-    if (!data)
-        return;
-    big32(data, picture->width);
-    big32(data + 4, picture->height);
-    data[8] = (uint8_t)picture->depth;
-    data[9] = source->indexed ? TYPE_PALETTE : types[picture->channels];
-    memset(data + 10, 0, 3);
-    chunk_close(output, 13);
-}
-
-static void texts_write(struct output *output, const struct image_text *texts) {
-    for (; texts && texts->key; texts++) {
-        size_t key = strlen(texts->key), value = strlen(texts->value);
-        uint8_t *data = chunk_open(output, "tEXt", (uint64_t)key + 1 + value);
-        if (!data)
-            return;
-        memcpy(data, texts->key, key + 1);
-        memcpy(data + key + 1, texts->value, value);
-        chunk_close(output, (uint32_t)(key + 1 + value));
-    }
-}
-
-static void palette_write(struct output *output, const struct palette *palette) {
-    uint8_t *data = chunk_open(output, "PLTE", 3 * palette->count);
-    if (!data)
-        return;
-    memcpy(data, palette->colors, 3 * (size_t)palette->count);
-    chunk_close(output, 3 * palette->count);
-}
-
 /* Bytes of the filtered rows; 0 on overflow. */
 static uint64_t rows_size(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth) {
     uint64_t row = (uint64_t)width * channels * (depth / 8), total;
-    if (row >= IDAT_MAX || __builtin_mul_overflow(row + 1, (uint64_t)height, &total))
+    if (row >= CHUNK_MAX || __builtin_mul_overflow(row + 1, (uint64_t)height, &total))
         return 0;
     return total;
 }
 
-/* Bytes of all strips and their chunks. */
-static uint64_t strips_bound(uint64_t row_size, uint32_t height) {
-    uint64_t each = strip_rows(row_size), whole = height / each, left = height % each;
-    uint64_t size = whole * (strip_bound(row_size, each) + CHUNK);
+/* Bytes of all strips, with what the zlib stream has around them. */
+static uint64_t strips_bound(uint64_t row_size, uint32_t height, bool indexed) {
+    uint64_t each = strip_rows(row_size, height, indexed);
+    uint64_t whole = height / each, left = height % each;
+    uint64_t size = whole * strip_bound(row_size, each, indexed);
     if (left > 0)
-        size += strip_bound(row_size, left) + CHUNK;
+        size += strip_bound(row_size, left, indexed);
     return size + ZLIB_HEADER + ZLIB_TRAILER;
 }
 
 uint64_t png_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth) {
     uint64_t rows = rows_size(width, height, channels, depth);
-    if (rows == 0 || rows >= IDAT_MAX)
+    if (rows == 0 || rows >= CHUNK_MAX)
         return 0;
-    uint64_t fast = strips_bound(rows / height - 1, height);
+    /* One channel may be indices, in smaller strips. What RGB saves as indices is more than that.
+     */
+    uint64_t fast = strips_bound(rows / height - 1, height, channels == 1 && depth == 8);
     uint64_t small = libdeflate_zlib_compress_bound(NULL, (size_t)rows) + CHUNK;
     uint64_t data = fast > small ? fast : small;
-    if (data > IDAT_MAX)
+    if (data > CHUNK_MAX)
         return 0;
     /* A palette takes 780 bytes at most, and saves twice PALETTE_PIXELS_MIN. */
-    return 8 + CHUNK + 13 + TEXTS_MAX + data + CHUNK;
+    return 8 + CHUNK + 13 + TEXTS_MAX + CHUNK + data + CHUNK;
 }
 
 static enum kiln_status source_init(struct source *source, const struct picture *picture) {
@@ -175,6 +104,7 @@ static void source_finish(struct source *source) {
    they can be, and then moved up to the end of the one before. */
 struct strips {
     const struct rows *rows;
+    bool indexed;
     size_t height, each, count;
     uint8_t *base;  /* where the data of the first may start */
     uint64_t pitch; /* from one to the next */
@@ -195,8 +125,8 @@ static void strip_run(void *context, size_t index, int slot) {
     struct strip *strip = &strips->strip[index];
     strip->adler = 1;
     strip->size = strip_write(strips->rows, index * strips->each, strip_count(strips, index),
-                              index + 1 == strips->count, strips->scratch[slot], &strip->adler,
-                              strips->base + index * strips->pitch, strips->pitch);
+                              strips->indexed, index + 1 == strips->count, strips->scratch[slot],
+                              &strip->adler, strips->base + index * strips->pitch, strips->pitch);
 }
 
 /* Adler-32 of two runs of bytes, one behind the other, the second of `size` (RFC 1950). */
@@ -208,24 +138,30 @@ static uint32_t adler_join(uint32_t first, uint32_t second, uint64_t size) {
     return (uint32_t)(sums << 16 | sum);
 }
 
-/* The strip as a chunk, with what the zlib stream has before the first and behind the last. */
-static bool strip_put(struct output *output, const struct strips *strips, size_t index,
-                      uint32_t *adler) {
-    const struct strip *strip = &strips->strip[index];
-    uint64_t bytes = (uint64_t)strip_count(strips, index) * (strips->rows->size + 1);
-    size_t head = index == 0 ? ZLIB_HEADER : 0;
-    size_t tail = index + 1 == strips->count ? ZLIB_TRAILER : 0;
-    uint8_t *data = chunk_open(output, "IDAT", head + strip->size + tail);
-    if (!data || strip->size == 0)
-        return false;
-    memmove(data + head, strips->base + index * strips->pitch, strip->size);
-    *adler = adler_join(*adler, strip->adler, bytes);
-    if (head)
-        memcpy(data, "\x78\x01", ZLIB_HEADER);
-    if (tail)
-        big32(data + head + strip->size, *adler);
-    chunk_close(output, (uint32_t)(head + strip->size + tail));
-    return true;
+/* All strips as one chunk, with what the zlib stream has around them. */
+static enum kiln_status strips_put(struct output *output, const struct strips *strips) {
+    uint64_t size = ZLIB_HEADER + ZLIB_TRAILER;
+    uint32_t adler = 1;
+    for (size_t i = 0; i < strips->count; i++) {
+        if (strips->strip[i].size == 0)
+            return KILN_INTERNAL;
+        size += strips->strip[i].size;
+    }
+    uint8_t *data = chunk_open(output, "IDAT", size);
+    if (!data || size > CHUNK_MAX)
+        return KILN_INTERNAL;
+    uint8_t *at = data + ZLIB_HEADER;
+    for (size_t i = 0; i < strips->count; i++) {
+        const struct strip *strip = &strips->strip[i];
+        memmove(at, strips->base + i * strips->pitch, strip->size);
+        at += strip->size;
+        adler = adler_join(adler, strip->adler,
+                           (uint64_t)strip_count(strips, i) * (strips->rows->size + 1));
+    }
+    memcpy(data, "\x78\x01", ZLIB_HEADER);
+    big32(at, adler);
+    chunk_close(output, (uint32_t)size);
+    return KILN_OK;
 }
 
 /* Scratch for every thread of the pool, and the strips' records. */
@@ -235,7 +171,7 @@ static enum kiln_status strips_init(struct strips *strips, int width) {
     if (!strips->strip || !strips->scratch)
         return KILN_NO_MEMORY;
     for (int i = 0; i < width; i++)
-        if (!(strips->scratch[i] = strip_scratch_create(strips->rows)))
+        if (!(strips->scratch[i] = strip_scratch_create(strips->rows, strips->each)))
             return KILN_NO_MEMORY;
     return KILN_OK;
 }
@@ -257,7 +193,7 @@ static void strips_run(struct strips *strips, struct pool *pool) {
 
 /* Room for all strips at their longest, or the caller's buffer is not as large as png_bound. */
 static uint8_t *staging(const struct output *output, const struct strips *strips, uint8_t **own) {
-    uint64_t head = CHUNK - 4 + ZLIB_HEADER, room = output->capacity - output->at;
+    uint64_t head = CHUNK_DATA + ZLIB_HEADER, room = output->capacity - output->at;
     uint64_t size = strips->count * strips->pitch;
     if (room > head && room - head >= size)
         return output->bytes + output->at + head;
@@ -267,23 +203,24 @@ static uint8_t *staging(const struct output *output, const struct strips *strips
 static enum kiln_status fast_write(struct output *output, struct source *source,
                                    struct pool *pool) {
     uint8_t *own = NULL;
-    uint32_t adler = 1;
+    size_t size = source->rows.size;
     source->rows.choice = source->indexed ? FILTERS_ONE : FILTERS_FEW;
-    struct strips strips = {.rows = &source->rows, .height = source->picture->height};
-    strips.each = strip_rows(source->rows.size);
+    struct strips strips = {
+        .rows = &source->rows, .indexed = source->indexed, .height = source->picture->height};
+    strips.each = strip_rows(size, strips.height, strips.indexed);
+    strips.each = strips.each < strips.height ? strips.each : strips.height;
     strips.count = (strips.height + strips.each - 1) / strips.each;
-    strips.pitch = strip_bound(source->rows.size, strips.each) + CHUNK;
+    strips.pitch = strip_bound(size, strips.each, strips.indexed);
     pool = strips.count > 1 ? pool : NULL; /* one strip needs one thread's scratch only */
     int width = pool ? pool_width(pool) : 1;
     enum kiln_status status = strips_init(&strips, width);
     strips.base = staging(output, &strips, &own);
     if (!strips.base)
         status = KILN_NO_MEMORY;
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         strips_run(&strips, pool);
-    for (size_t i = 0; i < strips.count && status == KILN_OK; i++)
-        if (!strip_put(output, &strips, i, &adler))
-            status = KILN_INTERNAL;
+        status = strips_put(output, &strips);
+    }
     strips_finish(&strips, width);
     free(own);
     return status;
@@ -313,7 +250,7 @@ static enum kiln_status small_write(struct output *output, struct source *source
         goto out;
     uint64_t room = output->capacity - output->at - CHUNK;
     size_t size = rows_deflate(compressor, source, source->indexed ? FILTERS_NONE : FILTERS_ALL,
-                               filtered, data, room < IDAT_MAX ? (size_t)room : IDAT_MAX);
+                               filtered, data, room < CHUNK_MAX ? (size_t)room : CHUNK_MAX);
     if (size == 0)
         goto out;
     if (source->indexed) {
@@ -344,18 +281,14 @@ static enum kiln_status file_write(const struct picture *picture, const struct i
     enum kiln_status status = source_init(&source, picture);
     if (status != KILN_OK)
         return status;
-    header_write(&output, &source);
-    texts_write(&output, texts);
-    if (source.indexed)
-        palette_write(&output, &source.palette);
+    head_write(&output, picture, texts, source.palette.colors[0],
+               source.indexed ? source.palette.count : 0);
     if (output.full)
         status = KILN_INTERNAL;
     else
         status = level ? small_write(&output, &source, level) : fast_write(&output, &source, pool);
-    if (status == KILN_OK && chunk_open(&output, "IEND", 0))
-        chunk_close(&output, 0);
-    if (status == KILN_OK && output.full)
-        status = KILN_INTERNAL;
+    if (status == KILN_OK)
+        status = tail_write(&output);
     *size = output.at;
     source_finish(&source);
     return status;

@@ -2,9 +2,9 @@
  * mandelbrot_run.c: computes pictures, arrays and statistics of the Mandelbrot set.
  *
  * Coordinates are those of sample centres, row 0 at ymax. A picture goes through two kernels on the
- * device (escape counts, then colours) and only its pixels come back: indices into the colormap
- * where every pixel is one sample's colour, else RGB; an array is downloaded
- * straight behind its header.
+ * device (escape counts, then colours): indices into the colormap where every pixel is one sample's
+ * colour, else RGB. Indices are encoded there as well, if the device can, and only the file's bytes
+ * come back; else the pixels do. An array is downloaded straight behind its header.
  *
  * Threads: a worker's slot thread.
  */
@@ -58,9 +58,10 @@ static struct colorize_args colour_args(const struct mandelbrot_params *params, 
     };
 }
 
-/* Both kernels, and the pixels into `rgb`. */
-static enum kiln_status render(struct task *task, const uint8_t *lut, uint8_t *pixels,
-                               size_t bytes) {
+/* Both kernels. `host`: where the pixels will be downloaded to, or NULL; they are at `pixels` on
+   the device. */
+static enum kiln_status render(struct task *task, const uint8_t *lut, uint8_t *host, size_t bytes,
+                               uint8_t **pixels) {
     const struct mandelbrot_params *params = task->params;
     const struct backend *backend = task->backend;
     struct stream *stream = task->stream;
@@ -78,13 +79,20 @@ static enum kiln_status render(struct task *task, const uint8_t *lut, uint8_t *p
     samples.smooth =
         backend->reserve(stream, sizeof(float) * (size_t)samples.width * (size_t)samples.height);
     colours.field = samples.smooth;
-    colours.rgb = backend->result(stream, pixels, bytes);
+    colours.rgb = *pixels =
+        host ? backend->result(stream, host, bytes) : backend->reserve(stream, bytes);
     if (!samples.smooth || !colours.rgb)
         return KILN_NO_MEMORY;
-    if ((status = backend->launch(stream, KERNEL_MANDELBROT, &samples)) != KILN_OK ||
-        (status = backend->launch(stream, KERNEL_COLORIZE, &colours)) != KILN_OK ||
-        (status = backend->phase(stream, PHASE_DOWNLOAD)) != KILN_OK ||
-        (status = backend->download(stream, pixels, colours.rgb, bytes)) != KILN_OK ||
+    status = backend->launch(stream, KERNEL_MANDELBROT, &samples);
+    return status == KILN_OK ? backend->launch(stream, KERNEL_COLORIZE, &colours) : status;
+}
+
+static enum kiln_status fetch(struct task *task, uint8_t *host, const uint8_t *pixels,
+                              size_t bytes) {
+    const struct backend *backend = task->backend;
+    struct stream *stream = task->stream;
+    enum kiln_status status = backend->phase(stream, PHASE_DOWNLOAD);
+    if (status != KILN_OK || (status = backend->download(stream, host, pixels, bytes)) != KILN_OK ||
         (status = backend->wait(stream)) != KILN_OK)
         return status;
     return backend->phase(stream, PHASE_ENCODE);
@@ -94,23 +102,28 @@ static enum kiln_status run_picture(struct task *task) {
     const struct mandelbrot_params *params = task->params;
     bool indexed = is_indexed(params);
     uint64_t bytes = (uint64_t)params->width * (uint64_t)params->height * (indexed ? 1 : 3);
-    uint8_t *lut = result_scratch(task, COLORMAP_BYTES, 1);
-    uint8_t *pixels = result_scratch(task, bytes, 1);
-    if (!lut || !pixels)
-        return result_no_memory(task);
-    colormap_fill(params->colormap, lut);
-    enum kiln_status status = render(task, lut, pixels, bytes);
-    if (status != KILN_OK)
-        return result_error(task, status);
-    const struct picture picture = {
+    uint8_t *lut = result_scratch(task, COLORMAP_BYTES, 1), *host = NULL, *pixels = NULL;
+    struct picture picture = {
         .width = (uint32_t)params->width,
         .height = (uint32_t)params->height,
         .channels = indexed ? 1 : 3,
         .depth = 8,
-        .pixels = pixels,
         .palette = indexed ? lut : NULL,
     };
-    return result_picture(task, mandelbrot_fields, &picture, params->compression);
+    bool offered = result_png_offered(task, &picture, params->compression);
+    if (!offered)
+        host = result_scratch(task, bytes, 1);
+    if (!lut || (!offered && !host))
+        return result_no_memory(task);
+    colormap_fill(params->colormap, lut);
+    enum kiln_status status = render(task, lut, host, bytes, &pixels);
+    if (status == KILN_OK && !offered)
+        status = fetch(task, host, pixels, bytes);
+    if (status != KILN_OK)
+        return result_error(task, status);
+    picture.pixels = offered ? pixels : host;
+    return offered ? result_png(task, mandelbrot_fields, &picture)
+                   : result_picture(task, mandelbrot_fields, &picture, params->compression);
 }
 
 /* One value a pixel, counts or smooth values, into `out`. */

@@ -7,6 +7,7 @@
 
 #include "compute/codecs/npy.h"
 #include "kernels/cpu/pool.h"
+#include "kernels/png.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,24 +102,81 @@ full:
     return NULL;
 }
 
+/* What a PNG says of itself. */
+struct texts {
+    char canonical[CANONICAL_MAX];
+    struct image_text list[3];
+};
+
+static const struct image_text *texts_fill(struct texts *texts, const struct task *task,
+                                           const struct field *fields) {
+    struct text text;
+    text_init(&text, texts->canonical, sizeof texts->canonical);
+    fields_print_query(fields, task->params, &text);
+    texts->list[0] = (struct image_text){"Software", "kiln"};
+    texts->list[1] = (struct image_text){"kiln:parameters", texts->canonical};
+    texts->list[2] = (struct image_text){NULL, NULL};
+    return texts->list;
+}
+
 enum kiln_status result_picture(struct task *task, const struct field *fields,
                                 const struct picture *picture, int32_t compression) {
     if (task->format == FORMAT_PGM)
         return result_error(task, pgm_write(picture, task->result, task->capacity, &task->size));
-    char canonical[CANONICAL_MAX];
-    struct text text;
-    text_init(&text, canonical, sizeof canonical);
-    fields_print_query(fields, task->params, &text);
-    const struct image_text texts[] = {
-        {"Software", "kiln"},
-        {"kiln:parameters", canonical},
-        {NULL, NULL},
-    };
+    struct texts texts;
+    const struct image_text *list = texts_fill(&texts, task, fields);
     if (compression == COMPRESSION_SMALL)
-        return result_error(task, png_write_small(picture, texts, SMALL_LEVEL, task->result,
+        return result_error(task, png_write_small(picture, list, SMALL_LEVEL, task->result,
                                                   task->capacity, &task->size));
     return result_error(
-        task, png_write(picture, texts, task->pool, task->result, task->capacity, &task->size));
+        task, png_write(picture, list, task->pool, task->result, task->capacity, &task->size));
+}
+
+bool result_png_offered(const struct task *task, const struct picture *picture,
+                        int32_t compression) {
+    const struct backend *backend = task->backend;
+    return task->format == FORMAT_PNG && compression == COMPRESSION_FAST && picture->palette &&
+           picture->width <= PNG_WIDTH_MAX && backend->offers(KERNEL_PNG) &&
+           backend->mapped(task->stream, task->result, task->capacity);
+}
+
+/* Enqueues the encoder, which writes to the frame and tells how much. */
+static enum kiln_status png_launch(struct task *task, const struct picture *picture,
+                                   const struct png_frame *frame, uint64_t *size) {
+    const struct backend *backend = task->backend;
+    struct png_args args = {
+        .width = (int32_t)picture->width,
+        .height = (int32_t)picture->height,
+        .indices = picture->pixels,
+        .stream = backend->mapped(task->stream, frame->data, frame->room),
+        .capacity = frame->room,
+        .size = backend->mapped(task->stream, size, sizeof *size),
+    };
+    if (!args.stream || !args.size)
+        return KILN_INTERNAL;
+    *size = 0;
+    enum kiln_status status = backend->phase(task->stream, PHASE_ENCODE);
+    if (status == KILN_OK)
+        status = backend->launch(task->stream, KERNEL_PNG, &args);
+    return status == KILN_OK ? backend->wait(task->stream) : status;
+}
+
+enum kiln_status result_png(struct task *task, const struct field *fields,
+                            const struct picture *picture) {
+    struct png_frame frame;
+    struct texts texts;
+    uint64_t *size = result_scratch(task, 1, sizeof *size);
+    if (!size)
+        return result_no_memory(task);
+    enum kiln_status status = png_frame_open(picture, texts_fill(&texts, task, fields),
+                                             task->result, task->capacity, &frame);
+    if (status == KILN_OK)
+        status = png_launch(task, picture, &frame, size);
+    if (status == KILN_OK && *size == 0)
+        status = KILN_INTERNAL;
+    if (status == KILN_OK)
+        status = png_frame_close(&frame, *size, &task->size);
+    return result_error(task, status);
 }
 
 /* Numbers in chunks: each is printed where it could begin if all before it were as long as they can

@@ -61,6 +61,16 @@ void result_compression_settle(int32_t *compression, enum format format);
 enum kiln_status result_picture(struct task *task, const struct field *fields,
                                 const struct picture *picture, int32_t compression);
 
+/** Can the device itself encode such a picture, with result_png, into the same bytes? Its pixels
+   are not looked at. */
+bool result_png_offered(const struct task *task, const struct picture *picture,
+                        int32_t compression);
+
+/** The same PNG of indices that are on the device: `pixels` is a device address. Opens the phase
+    ENCODE behind the kernels, encodes there, waits, and writes the rest of the file. */
+enum kiln_status result_png(struct task *task, const struct field *fields,
+                            const struct picture *picture);
+
 /** Writes numbers with commas between, each the shortest decimal that reads back as the same
     double (NaN and infinities as null); large arrays are shared out over the task's pool. `text`
     lies in the result block. */

@@ -133,8 +133,19 @@ enum kiln_status cpu_stream_download(struct stream *stream, void *host, const vo
     return KILN_OK;
 }
 
+void *cpu_stream_mapped(struct stream *stream, void *host, size_t size) {
+    (void)stream;
+    (void)size;
+    return host;
+}
+
+bool cpu_stream_offers(enum kernel_id id) {
+    return (unsigned)id < KERNEL_COUNT && kernels[id];
+}
+
 enum kiln_status cpu_stream_launch(struct stream *stream, enum kernel_id id, const void *args) {
-    assert(id >= 0 && id < KERNEL_COUNT);
+    if (!cpu_stream_offers(id))
+        return stream_fail(stream, KILN_UNSUPPORTED, "the CPU has no such kernel");
     if (stream_cancelled(stream))
         return stream_fail(stream, KILN_CANCELLED, "cancelled");
     enum kiln_status status = kernels[id](stream, args);

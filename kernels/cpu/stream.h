@@ -63,6 +63,8 @@ void *cpu_stream_host(struct stream *stream, size_t size);
 void *cpu_stream_result(struct stream *stream, void *host, size_t size);
 enum kiln_status cpu_stream_download(struct stream *stream, void *host, const void *device,
                                      size_t size);
+void *cpu_stream_mapped(struct stream *stream, void *host, size_t size);
+bool cpu_stream_offers(enum kernel_id id);
 enum kiln_status cpu_stream_launch(struct stream *stream, enum kernel_id id, const void *args);
 enum kiln_status cpu_stream_wait(struct stream *stream);
 enum kiln_status cpu_stream_finish(struct stream *stream, struct timing *timing);

@@ -13,7 +13,7 @@
 
 const struct kernel_row *const kernel_rows[KERNEL_COUNT] = {
 #define X(symbol, name, args) [KERNEL_##symbol] = &name##_row,
-    KILN_KERNELS(X)
+    KILN_KERNELS(X) KILN_KERNELS_OFFERED(X)
 #undef X
 };
 
@@ -151,7 +151,7 @@ static void device_close(struct device *device) {
     if (device->context) {
         driver.cuCtxSetCurrent(device->context);
         while (device->pin_count > 0) {
-            driver.cuMemHostUnregister(device->pins[--device->pin_count]);
+            driver.cuMemHostUnregister(device->pins[--device->pin_count].base);
         }
         sines_finish(device);
         for (int id = 0; id < KERNEL_COUNT; id++) {
@@ -209,9 +209,17 @@ static enum kiln_status device_pin(struct device *device, void *base, size_t siz
             base, size, CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
     }
     if (result == CUDA_SUCCESS) {
-        device->pins[device->pin_count++] = base;
+        struct pin *made = &device->pins[device->pin_count++];
+        *made = (struct pin){.base = base, .size = size};
+        if (driver.cuMemHostGetDevicePointer(&made->address, base, 0) != CUDA_SUCCESS) {
+            made->address = 0;
+        }
     }
     return result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED ? KILN_OK : driver_status(result);
+}
+
+static bool device_offers(enum kernel_id id) {
+    return (unsigned)id < KERNEL_COUNT;
 }
 
 extern __attribute__((visibility("default"))) const struct backend kiln_backend;
@@ -233,6 +241,8 @@ const struct backend kiln_backend = {
     .host = stream_host,
     .result = stream_result,
     .download = stream_download,
+    .mapped = stream_mapped,
+    .offers = device_offers,
     .launch = stream_run,
     .wait = stream_wait,
     .finish = stream_finish,

@@ -34,6 +34,7 @@ struct kernel_row {
 
 #define X(symbol, name, args) extern const struct kernel_row name##_row;
 KILN_KERNELS(X)
+KILN_KERNELS_OFFERED(X)
 #undef X
 
 /** A loaded function. */
@@ -42,6 +43,13 @@ struct function {
     int shared_per_warp;
     uint8_t
         resident[WARPS_MAX + 1]; /* blocks of so many warps that fit a multiprocessor, 0: none */
+};
+
+/** Page-locked host memory. */
+struct pin {
+    uint8_t *base;
+    size_t size;
+    CUdeviceptr address; /* 0: kernels cannot reach it */
 };
 
 struct device {
@@ -56,7 +64,7 @@ struct device {
     CUmodule modules[KERNEL_COUNT];
     struct function functions[KERNEL_COUNT][FUNCTIONS_MAX];
     struct sines sines;
-    void *pins[PINS_MAX];
+    struct pin pins[PINS_MAX];
     int pin_count;
     _Atomic uint64_t used;     /* bytes of all pools on the device */
     _Atomic uint32_t pressure; /* times a pool ran out of memory */

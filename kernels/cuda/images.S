@@ -17,4 +17,5 @@ kiln_image_\name:
     image spectral
     image laplacian
     image lombscargle
+    image png
     .section .note.GNU-stack, "", @progbits

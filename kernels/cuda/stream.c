@@ -184,8 +184,7 @@ static enum kiln_status span_close(struct stream *stream) {
 /* Opens a span of the current phase before device work, unless one is open. A span that follows
    another at once starts at its stop. */
 static enum kiln_status span_open(struct stream *stream, bool adjacent) {
-    if (stream->open || stream->phase < 0 || stream->phase >= PHASE_ENCODE ||
-        stream->span_count == SPANS_MAX) {
+    if (stream->open || stream->phase < 0 || stream->span_count == SPANS_MAX) {
         return KILN_OK;
     }
     struct span *span = &stream->spans[stream->span_count];
@@ -236,6 +235,12 @@ enum kiln_status stream_begin(struct stream *stream, struct control *control) {
     return status;
 }
 
+static void encode_start(struct stream *stream) {
+    if (stream->encode_ns == 0) {
+        stream->encode_ns = now_ns();
+    }
+}
+
 enum kiln_status stream_phase(struct stream *stream, enum phase phase) {
     static const char *const names[PHASE_COUNT] = {"kiln upload", "kiln kernel", "kiln download",
                                                    "kiln encode"};
@@ -247,8 +252,9 @@ enum kiln_status stream_phase(struct stream *stream, enum phase phase) {
     range_end(stream);
     stream->phase = (int)phase;
     stream->range = range_start(names[phase]);
-    if (phase == PHASE_ENCODE && stream->encode_ns == 0) {
-        stream->encode_ns = now_ns();
+    if (phase == PHASE_ENCODE && !adjacent) { /* the host's part, unless the device is at work */
+        encode_start(stream);
+        return status;
     }
     return status == KILN_OK ? span_open(stream, adjacent) : status;
 }
@@ -366,6 +372,9 @@ enum kiln_status stream_wait(struct stream *stream) {
     if (status == KILN_OK && stream->busy) {
         status = drain(stream);
     }
+    if (stream->phase == PHASE_ENCODE) {
+        encode_start(stream);
+    }
     return status == KILN_OK && stream_cancelled(stream) ? KILN_CANCELLED : status;
 }
 
@@ -373,7 +382,8 @@ enum kiln_status stream_wait(struct stream *stream) {
 static enum kiln_status spans_add(struct stream *stream, struct timing *timing) {
     double *const sums[] = {[PHASE_UPLOAD] = &timing->upload,
                             [PHASE_KERNEL] = &timing->kernel,
-                            [PHASE_DOWNLOAD] = &timing->download};
+                            [PHASE_DOWNLOAD] = &timing->download,
+                            [PHASE_ENCODE] = &timing->encode};
     enum kiln_status status = KILN_OK;
     for (int i = 0; status == KILN_OK && i < stream->span_count; i++) {
         const struct span *span = &stream->spans[i];

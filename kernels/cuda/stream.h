@@ -69,6 +69,7 @@ const void *stream_upload(struct stream *stream, const void *host, size_t size);
 void *stream_reserve(struct stream *stream, size_t size);
 void *stream_host(struct stream *stream, size_t size);
 void *stream_result(struct stream *stream, void *host, size_t size);
+void *stream_mapped(struct stream *stream, void *host, size_t size);
 enum kiln_status stream_download(struct stream *stream, void *host, const void *device,
                                  size_t size);
 enum kiln_status stream_run(struct stream *stream, enum kernel_id id, const void *args);

@@ -18,7 +18,7 @@
 
 static const struct kernel_check *const checks[] = {
     &stream_check,    &mandelbrot_check,  &colorize_check, &jacobi_check,
-    &laplacian_check, &lombscargle_check, &spectral_check,
+    &laplacian_check, &lombscargle_check, &spectral_check, &png_check,
 };
 #define CHECKS (sizeof checks / sizeof checks[0])
 
@@ -109,7 +109,7 @@ static void checks_run(struct check *check, const struct options *options) {
 static bool names_known(const struct options *options) {
     static const char *const kernels[KERNEL_COUNT] = {
 #define X(symbol, name, args) #name,
-        KILN_KERNELS(X)
+        KILN_KERNELS(X) KILN_KERNELS_OFFERED(X)
 #undef X
     };
     bool found = !options->kernel || strcmp(options->kernel, stream_check.name) == 0;

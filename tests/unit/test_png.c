@@ -288,6 +288,32 @@ static void test_write_indices(void **state) {
     file_check(&colors, file, size);
 }
 
+/* A file around a stream that came from elsewhere is the file that png_write writes. */
+static void test_frame(void **state) {
+    static const uint32_t sizes[][2] = {{1, 1}, {90, 70}, {32768, 2}, {300, 400}};
+    static const struct image_text texts[] = {{"Parameters", "a=1"}, {NULL, NULL}};
+    static uint8_t pixels[300 * 400], palette[768];
+    static uint8_t whole[1 << 18], framed[1 << 18];
+    (void)state;
+    picture_fill(palette, sizeof palette, 3, 2);
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int kind = 0; kind < 4; kind++) {
+            struct picture picture = {sizes[i][0], sizes[i][1], 1, 8, pixels, palette};
+            struct png_frame frame;
+            uint64_t size = 0, again = 0;
+            picture_fill(pixels, (size_t)sizes[i][0] * sizes[i][1], sizes[i][0], kind);
+            assert_int_equal(png_write(&picture, texts, NULL, whole, sizeof whole, &size), KILN_OK);
+            assert_int_equal(png_frame_open(&picture, texts, framed, size, &frame), KILN_OK);
+            uint64_t stream = size - 12 - 4 - (uint64_t)(frame.data - framed);
+            memcpy(frame.data, whole + (frame.data - framed), stream);
+            assert_int_equal(png_frame_close(&frame, stream, &again), KILN_OK);
+            assert_int_equal(size, again);
+            assert_memory_equal(whole, framed, size);
+            assert_int_equal(png_frame_close(&frame, stream + 1, &again), KILN_INTERNAL);
+            assert_int_equal(png_frame_open(&picture, texts, framed, 850, &frame), KILN_INTERNAL);
+        }
+}
+
 static void test_write_texts(void **state) {
     static const struct image_text texts[] = {{"Parameters", "a=1&b=2"}, {NULL, NULL}};
     static uint8_t first[4096], second[4096];
@@ -426,9 +452,9 @@ int main(void) {
         cmocka_unit_test(test_variants),      cmocka_unit_test(test_write),
         cmocka_unit_test(test_write_large),   cmocka_unit_test(test_write_palette),
         cmocka_unit_test(test_write_threads), cmocka_unit_test(test_write_indices),
-        cmocka_unit_test(test_write_texts),   cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_flipped),       cmocka_unit_test(test_lying),
-        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_frame),         cmocka_unit_test(test_write_texts),
+        cmocka_unit_test(test_truncated),     cmocka_unit_test(test_flipped),
+        cmocka_unit_test(test_lying),         cmocka_unit_test(test_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
