@@ -191,6 +191,7 @@ int serve_run(const struct options *options) {
     char why[OPTION_WHY_MAX];
     sigset_t set;
     int signal_number, code = EXIT_FAILURE;
+    setenv("KILN_LOG_FORMAT", options->log_format == 1 ? "json" : "text", 1);
     log_init((enum log_level)options->log_level, "front");
     if (service == NULL) {
         return EXIT_FAILURE;

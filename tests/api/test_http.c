@@ -400,6 +400,7 @@ static void roles(void **state) {
         {{"--queue"}, 2},
         {{"--http-threads", "0"}, 2},
         {{"--log-level", "loud"}, 2},
+        {{"--log-format", "xml"}, 2},
         {{"--config", "/no/such/file"}, 2},
         {{"worker"}, 2},
         {{"--listen", "nowhere"}, 1},
@@ -413,6 +414,46 @@ static void roles(void **state) {
                      rows[i].arguments[1] != NULL ? rows[i].arguments[1] : "", code, rows[i].code);
         }
     }
+}
+
+/* Every line of the log is an object with four strings, whatever clients send, and no secret. */
+static void log_json(void **state) {
+    static const char *const flags[] = {"--log-format", "json", "--log-level", "debug", NULL};
+    static const char *const names[] = {"time", "level", "role", "message"};
+    char path[96], line[8192];
+    struct daemon other;
+    struct answer answer;
+    int lines = 0, workers = 0;
+    (void)state;
+    daemon_start(&other, flags);
+    struct session *asking = session_create(&other);
+    const struct request request = {.path = "/no\"such\\thing?\x01\xff%s",
+                                    .headers = {"Authorization: Bearer hush-hush"}};
+    session_ask(asking, &request, &answer);
+    answer_free(&answer);
+    session_destroy(asking);
+    snprintf(path, sizeof path, "%s/log", other.folder);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "kilnd listening", 15) == 0) {
+            continue; /* standard output */
+        }
+        cJSON *object = cJSON_Parse(line);
+        assert_non_null(object);
+        for (size_t i = 0; i < 4; i++) {
+            assert_non_null(
+                cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, names[i])));
+        }
+        cJSON_Delete(object);
+        assert_null(strstr(line, "hush-hush"));
+        workers += strstr(line, "\"role\":\"cpu:0\"") != NULL;
+        lines++;
+    }
+    fclose(file);
+    assert_int_equal(daemon_stop(&other), 0);
+    assert_true(lines > 3);
+    assert_true(workers > 0 || getenv("KILN_TEST_DEVICE") != NULL);
 }
 
 int main(void) {
@@ -429,6 +470,7 @@ int main(void) {
         cmocka_unit_test(crawlers),
         cmocka_unit_test(option_sources),
         cmocka_unit_test(roles),
+        cmocka_unit_test(log_json),
     };
     return cmocka_run_group_tests_name("api.http", tests, setup, teardown);
 }
