@@ -5,9 +5,13 @@
 #include "tests/api/lib_daemon.h"
 
 #include <cjson/cJSON.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define SMALL "/v1/mandelbrot?width=24&height=16"
@@ -456,6 +460,35 @@ static void log_json(void **state) {
     assert_true(workers > 0 || getenv("KILN_TEST_DEVICE") != NULL);
 }
 
+/* A service manager hears that the daemon listens, and that it stops. */
+static void notifications(void **state) {
+    static const char *const wanted[] = {"READY=1", "STOPPING=1"};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval patience = {.tv_sec = 20};
+    struct daemon other;
+    (void)state;
+    snprintf(address.sun_path, sizeof address.sun_path, "/tmp/kiln-notify-%d", (int)getpid());
+    unlink(address.sun_path);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    setenv("NOTIFY_SOCKET", address.sun_path, 1);
+    daemon_start(&other, NULL);
+    unsetenv("NOTIFY_SOCKET");
+    for (size_t i = 0; i < 2; i++) {
+        char said[64] = "";
+        assert_true(recv(fd, said, sizeof said - 1, 0) > 0);
+        assert_string_equal(said, wanted[i]);
+        if (i == 0) {
+            daemon_signal(&other, SIGTERM);
+        }
+    }
+    assert_int_equal(daemon_wait(&other), 0);
+    close(fd);
+    unlink(address.sun_path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(negotiation),
@@ -471,6 +504,7 @@ int main(void) {
         cmocka_unit_test(option_sources),
         cmocka_unit_test(roles),
         cmocka_unit_test(log_json),
+        cmocka_unit_test(notifications),
     };
     return cmocka_run_group_tests_name("api.http", tests, setup, teardown);
 }
