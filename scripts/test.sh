@@ -51,8 +51,8 @@ sanitize_run() {
     if [[ ${#arguments[@]} == 0 ]]; then
         arguments=(-L 'unit|fuzz|api')
         if [[ -n $short ]]; then
-            arguments=(-R 'unit.test_(arena|dispatch)$|api.api_')
-            targets=(kilnd test_arena test_dispatch)
+            arguments=(-R 'unit.test_(arena|dispatch)|api.api_')
+            targets=(kilnd test_arena test_dispatch test_dispatch_memory)
             for source in tests/api/test_*.c; do
                 source=$(basename "$source" .c)
                 targets+=("api_${source#test_}")
