@@ -9,7 +9,8 @@
 enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 
 /** Sets what is written and the role shown ("front", "cpu:0"; copied, cut at 23 bytes). The level
-    also comes from KILN_LOG_LEVEL in workers. */
+    also comes from KILN_LOG_LEVEL in workers. KILN_LOG_FORMAT=json makes a JSON object of each
+   line. */
 void log_init(enum log_level level, const char *role);
 enum log_level log_level_get(void);
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));

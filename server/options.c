@@ -34,6 +34,7 @@ struct option_row {
 };
 
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
+static const char *const log_formats[] = {"text", "json", NULL};
 
 #define AT(member) offsetof(struct options, member)
 
@@ -88,6 +89,8 @@ static const struct option_row rows[] = {
      "directory of the driver's cache of compiled kernels"},
     {"log-level", OPTION_CHOICE, AT(log_level), 0, 0, "info", levels,
      "error, warning, info or debug"},
+    {"log-format", OPTION_CHOICE, AT(log_format), 0, 0, "text", log_formats,
+     "text, or json: one object a line"},
     {"config", OPTION_TEXT, AT(config), 0, 0, "", NULL, "file of lines `name = value`"},
 };
 

@@ -14,6 +14,7 @@
 #include "server/jobs.h"
 #include "server/listener.h"
 #include "server/loader.h"
+#include "server/notify.h"
 #include "server/service.h"
 
 #include <errno.h>
@@ -191,6 +192,7 @@ int serve_run(const struct options *options) {
     char why[OPTION_WHY_MAX];
     sigset_t set;
     int signal_number, code = EXIT_FAILURE;
+    setenv("KILN_LOG_FORMAT", options->log_format == 1 ? "json" : "text", 1);
     log_init((enum log_level)options->log_level, "front");
     if (service == NULL) {
         return EXIT_FAILURE;
@@ -211,6 +213,7 @@ int serve_run(const struct options *options) {
     }
     log_info("kilnd %s on port %d, devices: %s", KILN_VERSION, listener_port(listener),
              service->kinds);
+    notify_send("READY=1");
     while (sigwait(&set, &signal_number) != 0 || signal_number == SIGHUP) {
         access_reload(service->access);
     }
@@ -218,6 +221,7 @@ int serve_run(const struct options *options) {
         signal(SIGHUP, SIG_IGN); /* the next one is not to end the drain */
     }
     signals_unblock(&set);
+    notify_send("STOPPING=1");
     drain(service, listener);
     code = EXIT_SUCCESS;
 out:

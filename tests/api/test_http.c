@@ -5,9 +5,13 @@
 #include "tests/api/lib_daemon.h"
 
 #include <cjson/cJSON.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define SMALL "/v1/mandelbrot?width=24&height=16"
@@ -400,6 +404,7 @@ static void roles(void **state) {
         {{"--queue"}, 2},
         {{"--http-threads", "0"}, 2},
         {{"--log-level", "loud"}, 2},
+        {{"--log-format", "xml"}, 2},
         {{"--config", "/no/such/file"}, 2},
         {{"worker"}, 2},
         {{"--listen", "nowhere"}, 1},
@@ -413,6 +418,75 @@ static void roles(void **state) {
                      rows[i].arguments[1] != NULL ? rows[i].arguments[1] : "", code, rows[i].code);
         }
     }
+}
+
+/* Every line of the log is an object with four strings, whatever clients send, and no secret. */
+static void log_json(void **state) {
+    static const char *const flags[] = {"--log-format", "json", "--log-level", "debug", NULL};
+    static const char *const names[] = {"time", "level", "role", "message"};
+    char path[96], line[8192];
+    struct daemon other;
+    struct answer answer;
+    int lines = 0, workers = 0;
+    (void)state;
+    daemon_start(&other, flags);
+    struct session *asking = session_create(&other);
+    const struct request request = {.path = "/no\"such\\thing?\x01\xff%s",
+                                    .headers = {"Authorization: Bearer hush-hush"}};
+    session_ask(asking, &request, &answer);
+    answer_free(&answer);
+    session_destroy(asking);
+    snprintf(path, sizeof path, "%s/log", other.folder);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        if (strncmp(line, "kilnd listening", 15) == 0) {
+            continue; /* standard output */
+        }
+        cJSON *object = cJSON_Parse(line);
+        assert_non_null(object);
+        for (size_t i = 0; i < 4; i++) {
+            assert_non_null(
+                cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, names[i])));
+        }
+        cJSON_Delete(object);
+        assert_null(strstr(line, "hush-hush"));
+        workers += strstr(line, "\"role\":\"cpu:0\"") != NULL;
+        lines++;
+    }
+    fclose(file);
+    assert_int_equal(daemon_stop(&other), 0);
+    assert_true(lines > 3);
+    assert_true(workers > 0 || getenv("KILN_TEST_DEVICE") != NULL);
+}
+
+/* A service manager hears that the daemon listens, and that it stops. */
+static void notifications(void **state) {
+    static const char *const wanted[] = {"READY=1", "STOPPING=1"};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval patience = {.tv_sec = 20};
+    struct daemon other;
+    (void)state;
+    snprintf(address.sun_path, sizeof address.sun_path, "/tmp/kiln-notify-%d", (int)getpid());
+    unlink(address.sun_path);
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+    setenv("NOTIFY_SOCKET", address.sun_path, 1);
+    daemon_start(&other, NULL);
+    unsetenv("NOTIFY_SOCKET");
+    for (size_t i = 0; i < 2; i++) {
+        char said[64] = "";
+        assert_true(recv(fd, said, sizeof said - 1, 0) > 0);
+        assert_string_equal(said, wanted[i]);
+        if (i == 0) {
+            daemon_signal(&other, SIGTERM);
+        }
+    }
+    assert_int_equal(daemon_wait(&other), 0);
+    close(fd);
+    unlink(address.sun_path);
 }
 
 int main(void) {
@@ -429,6 +503,8 @@ int main(void) {
         cmocka_unit_test(crawlers),
         cmocka_unit_test(option_sources),
         cmocka_unit_test(roles),
+        cmocka_unit_test(log_json),
+        cmocka_unit_test(notifications),
     };
     return cmocka_run_group_tests_name("api.http", tests, setup, teardown);
 }

@@ -361,9 +361,8 @@ static void deadline(void **state) {
     struct answer answer;
     daemon_start(&daemon, flags);
     struct session *session = session_create(&daemon);
-    long sweeps = sweeps_of(session, 60);
     double began = now_s();
-    sweeps_ask(session, sweeps, &answer);
+    sweeps_ask(session, 1000000000000, &answer); /* hours, on any machine */
     double took = now_s() - began;
     assert_status(&answer, 504);
     assert_non_null(strstr(answer.body, "/problems/deadline"));
