@@ -66,6 +66,12 @@ static const char help_MEDIA_TYPE[] =
     "that it reads. Name the type of the bytes that you send (curl: -H 'Content-Type: "
     "image/png').";
 
+static const char help_MISDIRECTED[] =
+    "The Host header names something that this daemon was not told about. A daemon without keys "
+    "answers to addresses, to localhost and to the names in --hosts, because a web page can point "
+    "a name of its own at this machine and let a browser ask in its place. Ask by address or as "
+    "localhost, or start the daemon with the name in --hosts, or with keys.";
+
 static const char help_INVALID[] =
     "The request was well formed, but some fields are missing, unknown, of the wrong type or "
     "out of range. The member errors lists all of them with a reason each. "

@@ -27,6 +27,7 @@
     X(URI_TOO_LONG, 414, "uri-too-long", "The address is longer than this daemon accepts")         \
     X(MEDIA_TYPE, 415, "unsupported-media-type",                                                   \
       "The body has a media type this address cannot read")                                        \
+    X(MISDIRECTED, 421, "misdirected", "This daemon does not answer to that name")                 \
     X(INVALID, 422, "invalid-fields", "Some fields are missing, unknown or out of range")          \
     X(UNSUPPORTED, 422, "unsupported", "This combination is not available")                        \
     X(LIMITED, 429, "rate-limited", "The key has reached its limit")                               \

@@ -4,6 +4,7 @@
 #include "server/exchange.h"
 
 #include "server/cors.h"
+#include "server/hosts.h"
 #include "server/jobs.h"
 #include "server/loop.h"
 #include "server/metrics.h"
@@ -68,6 +69,19 @@ enum kiln_status exchange_fault(struct exchange *exchange, enum kiln_status stat
     return status;
 }
 
+/* Without keys, the name that the client asked for is all that tells friends from rebound names. */
+static enum kiln_status host_check(struct exchange *exchange) {
+    const struct options *options = exchange->service->options;
+    const char *host = exchange_header(exchange, MHD_HTTP_HEADER_HOST);
+    if (options->keys[0] != '\0' || options->allow_open || hosts_allow(options->hosts, host)) {
+        return KILN_OK;
+    }
+    return exchange_fault(exchange, KILN_MISDIRECTED,
+                          "This daemon without keys answers to addresses and to localhost, not to "
+                          "\"%.100s\"; --hosts names others.",
+                          host);
+}
+
 /* Guard and target: everything that is wrong with the headers whatever the address. */
 static enum kiln_status headers_check(struct exchange *exchange, const char *method,
                                       const char *version) {
@@ -82,6 +96,9 @@ static enum kiln_status headers_check(struct exchange *exchange, const char *met
     }
     /* what is answered before the body has been read ends the connection */
     exchange->close = framing_has_body(&exchange->framing);
+    if (host_check(exchange) != KILN_OK) {
+        return exchange->fault;
+    }
     if (size > URL_TARGET_MAX) {
         return exchange_fault(exchange, KILN_URI_TOO_LONG,
                               "The request target has %zu bytes; at most %d are read. Send "

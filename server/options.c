@@ -80,6 +80,8 @@ static const struct option_row rows[] = {
      "file of API keys (`kilnd key new` makes one); read again on SIGHUP"},
     {"allow-open", OPTION_SWITCH, AT(allow_open), 0, 0, "false", NULL,
      "serve other machines without keys"},
+    {"hosts", OPTION_TEXT, AT(hosts), 0, 0, "", NULL,
+     "names besides localhost that a daemon without keys answers to, with commas between; *: any"},
     {"tls-cert", OPTION_TEXT, AT(tls_cert), 0, 0, "", NULL,
      "PEM file of the certificate and its chain: HTTPS instead of HTTP"},
     {"tls-key", OPTION_TEXT, AT(tls_key), 0, 0, "", NULL, "PEM file of the certificate's key"},

@@ -28,12 +28,13 @@ struct options {
     char keys[OPTION_TEXT_MAX];      /* "" for none: everybody may do everything */
     char tls_cert[OPTION_TEXT_MAX], tls_key[OPTION_TEXT_MAX]; /* "" for none */
     char cors_origin[OPTION_LIST_MAX];                        /* "" for none */
-    bool allow_open;         /* other machines may ask without keys */
-    uint64_t slots, threads; /* 0: the default of the device */
-    uint64_t arena;          /* bytes */
-    uint64_t cache_bytes;    /* 0: every request runs its own job */
-    uint64_t device_memory;  /* bytes; 0: all there is */
-    uint64_t max_body;       /* bytes */
+    bool allow_open;             /* other machines may ask without keys */
+    char hosts[OPTION_TEXT_MAX]; /* names that a daemon without keys answers to (hosts.h) */
+    uint64_t slots, threads;     /* 0: the default of the device */
+    uint64_t arena;              /* bytes */
+    uint64_t cache_bytes;        /* 0: every request runs its own job */
+    uint64_t device_memory;      /* bytes; 0: all there is */
+    uint64_t max_body;           /* bytes */
     uint64_t max_pixels, max_iterations, max_samples, max_frequencies;
     uint64_t queue; /* jobs */
     uint64_t connections, connections_per_address;

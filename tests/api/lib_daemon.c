@@ -147,11 +147,12 @@ void daemon_start(struct daemon *daemon, const char *const *flags) {
     snprintf(log, sizeof log, "%s/log", daemon->folder);
     const char *arguments[ARGUMENTS_MAX] = {"kilnd", "--listen", "127.0.0.1:0", "--port-file",
                                             port_file, "--device", device != NULL ? device : "cpu",
-                                            /* tests count on it that every request runs its job */
-                                            "--cache-bytes", "0"};
+                                            /* tests count on it that every request runs its job,
+                                               and name hosts as they like */
+                                            "--cache-bytes", "0", "--hosts", "*"};
     for (int i = 0; flags != NULL && flags[i] != NULL; i++) {
-        assert_true(i + 10 < ARGUMENTS_MAX);
-        arguments[9 + i] = flags[i];
+        assert_true(i + 12 < ARGUMENTS_MAX);
+        arguments[11 + i] = flags[i];
     }
     for (int i = 0; flags != NULL && flags[i] != NULL; i++) {
         if (strcmp(flags[i], "--tls-cert") == 0) {

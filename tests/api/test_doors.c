@@ -45,6 +45,51 @@ static void others_are_let_in_only_when_told(void **state) {
     keyfolder_remove(&folder);
 }
 
+/* ---- names ---- */
+
+/* Status of a request for this host, -1 for none. */
+static int status_of(const struct daemon *daemon, const char *host) {
+    char request[512], answer[1024] = "";
+    bool closed;
+    int size = snprintf(request, sizeof request,
+                        "GET /v1/devices HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", host);
+    int fd = raw_open(daemon), status = -1;
+    raw_exchange(fd, request, (size_t)size, answer, sizeof answer, 10, &closed);
+    close(fd);
+    sscanf(answer, "HTTP/1.1 %d", &status);
+    return status;
+}
+
+static void names_that_it_was_not_told_are_refused(void **state) {
+    (void)state;
+    static const char *const friends[] = {"127.0.0.1",  "127.0.0.1:80",   "[::1]:80",
+                                          "localhost",  "LocalHost:8080", "a.localhost",
+                                          "localhost.", "192.0.2.7:1"};
+    static const char *const strangers[] = {"evil.example",           "evil.example:80",
+                                            "127.0.0.1.evil.example", "localhost.evil.example",
+                                            "notlocalhost",           "127.0.0.1x"};
+    struct daemon daemon;
+    static const char *const plain[] = {"--hosts", "", NULL};
+    daemon_start(&daemon, plain);
+    for (size_t i = 0; i < sizeof friends / sizeof friends[0]; i++) {
+        assert_int_equal(status_of(&daemon, friends[i]), 200);
+    }
+    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
+        assert_int_equal(status_of(&daemon, strangers[i]), 421);
+    }
+    assert_int_equal(daemon_stop(&daemon), 0);
+    static const char *const named[] = {"--hosts", "kiln.example,evil.example", NULL};
+    daemon_start(&daemon, named);
+    assert_int_equal(status_of(&daemon, "Evil.example:80"), 200);
+    assert_int_equal(status_of(&daemon, "kiln.example"), 200);
+    assert_int_equal(status_of(&daemon, "kiln"), 421);
+    assert_int_equal(daemon_stop(&daemon), 0);
+    static const char *const open[] = {"--hosts", "", "--allow-open", NULL};
+    daemon_start(&daemon, open);
+    assert_int_equal(status_of(&daemon, "evil.example"), 200);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
 /* ---- connections ---- */
 
 /* A connection from 127.0.0.`last`; true if the daemon answers on it. */
@@ -525,6 +570,7 @@ static void half_a_pair_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest open[] = {
         cmocka_unit_test(others_are_let_in_only_when_told),
+        cmocka_unit_test(names_that_it_was_not_told_are_refused),
         cmocka_unit_test(connections_are_counted_over_all_loops),
         cmocka_unit_test(counts_do_not_drift),
         cmocka_unit_test(origins_are_allowed_by_name),

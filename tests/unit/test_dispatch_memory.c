@@ -105,8 +105,9 @@ static void inputs_wait_for_room(void **state) {
     call_init(&second, DEED_FILL, 2, 600 * KIB);
     call_share(&rig, &second);
     call_submit(&rig, &second);
-    assert_false(second.done);
-    assert_int_equal(second.job.result.size, 0);
+    struct dispatch_stats stats;
+    dispatch_stats(rig.dispatch, &stats); /* the job itself is the dispatcher's now */
+    assert_int_equal(stats.queued, 1);
     atomic_store(&gate->open, 1);
     call_expect_filled(&rig, &first);
     call_expect_filled(&rig, &second);
@@ -135,7 +136,6 @@ static void inputs_do_not_lock_each_other(void **state) {
     atomic_store(&gate->open, 1);
     call_expect_filled(&rig, &first);
     assert_int_equal(call_wait(&younger), KILN_NO_MEMORY);
-    assert_false(elder.done);
     call_finish(&rig, &younger);
     call_expect_filled(&rig, &elder);
     rig_close(&rig);
