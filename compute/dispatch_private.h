@@ -4,7 +4,8 @@
  *   dispatch.c          the public calls, the dispatcher's thread and its epoll loop
  *   dispatch_view.c     what others may see: readiness, devices, counts
  *   dispatch_jobs.c     unfinished jobs: looking at them, cancelling one
- *   dispatch_queue.c    jobs: waiting, sent, answered, lost (state machine of a job)
+ *   dispatch_queue.c    jobs: waiting, sent, answered (state machine of a job)
+ *   dispatch_loss.c     jobs whose worker is gone, jobs that no device will take
  *   dispatch_sweep.c    what happens because time has passed: deadlines, hang-ups, silence
  *   dispatch_memory.c   what fits where: the arena, the devices' memory
  *   dispatch_canary.c   the job that asks a device whether it still answers
@@ -143,7 +144,19 @@ enum kiln_status dispatch_listen(struct dispatch *dispatch, const struct supervi
 /** Calls done() of every job in the list, without the lock. */
 void dispatch_complete(struct dispatch *dispatch, struct job_list *finished);
 
+/** Is it the worker's own test, which no client waits for? */
+static inline bool supervisor_canary(const struct supervisor *supervisor, const struct job *job) {
+    return job == &supervisor->canary;
+}
+
+static inline bool status_cancelled(enum kiln_status status) {
+    return status == KILN_CANCELLED || status == KILN_REVOKED;
+}
+
 /* dispatch_queue.c */
+
+/** Takes the job out of a worker's slot. */
+void queue_slot_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot);
 
 void job_list_push(struct job_list *list, struct job *job);
 void job_list_remove(struct job_list *list, struct job *job);
@@ -166,20 +179,9 @@ enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor 
 /** Takes one answer; false if it makes no sense. */
 bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                          const struct answer *answer, struct job_list *finished);
-/** The worker is certainly dead: its jobs go back to the queue or end. `how` tells its death. */
-void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor, const char *how,
-                       struct job_list *finished);
-/** Its end cannot be had: completes its jobs but keeps their blocks. */
-void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *supervisor,
-                         struct job_list *finished);
 /** Ends a job that is in no slot and no queue. `detail` may be the job's own or NULL. */
 void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_status status,
                       const char *detail, struct job_list *finished);
-/** Ends queued jobs that no device will ever run. */
-void queue_reject_locked(struct dispatch *dispatch, struct job_list *finished);
-/** Could a device run a job that wants `wanted`, now or after starting? Otherwise says why not. */
-bool queue_has_device_locked(const struct dispatch *dispatch, const char *wanted, char *why,
-                             size_t why_size);
 /** Asks the running job in this slot to stop. */
 void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot,
                          enum job_state state);
@@ -199,6 +201,20 @@ enum kiln_status memory_reserve_locked(struct dispatch *dispatch, struct job *jo
 bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job);
 /** When jobs wait for each other's inputs, the youngest gives way. */
 void memory_unlock_locked(struct dispatch *dispatch, uint64_t now, struct job_list *finished);
+
+/* dispatch_loss.c */
+
+/** The worker is certainly dead: its jobs go back to the queue or end. `how` tells its death. */
+void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor, const char *how,
+                       struct job_list *finished);
+/** Its end cannot be had: completes its jobs but keeps their blocks. */
+void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                         struct job_list *finished);
+/** Ends queued jobs that no device will ever run. */
+void queue_reject_locked(struct dispatch *dispatch, struct job_list *finished);
+/** Could a device run a job that wants `wanted`, now or after starting? Otherwise says why not. */
+bool queue_has_device_locked(const struct dispatch *dispatch, const char *wanted, char *why,
+                             size_t why_size);
 
 /* dispatch_sweep.c */
 

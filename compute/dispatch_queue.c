@@ -1,5 +1,6 @@
 /*
- * dispatch_queue.c: jobs on their way: waiting, sent, answered, lost.
+ * dispatch_queue.c: jobs on their way: waiting, sent, answered; dispatch_loss.c has those that are
+ * lost.
  *
  *              take                send                 answer
  *     FREE ───────────▶ QUEUED ───────────▶ RUNNING ─────────────▶ FREE (done)
@@ -63,10 +64,6 @@ bool device_matches(const char *name, const char *wanted) {
     size_t length = strlen(wanted);
     return length == 0 || strcmp(name, wanted) == 0 ||
            (strncmp(name, wanted, length) == 0 && name[length] == ':');
-}
-
-static bool is_canary(const struct supervisor *supervisor, const struct job *job) {
-    return job == &supervisor->canary;
 }
 
 /* ---- choosing and sending ---- */
@@ -183,7 +180,7 @@ enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor 
     supervisor->exclusive = job->attempt > 0;
     job->state = JOB_RUNNING;
     job->worker = (int)(supervisor - dispatch->supervisors);
-    dispatch->stats.running += !is_canary(supervisor, job);
+    dispatch->stats.running += !supervisor_canary(supervisor, job);
     return KILN_OK;
 }
 
@@ -246,10 +243,6 @@ enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job) {
 
 /* ---- ending ---- */
 
-static bool is_cancelled(enum kiln_status status) {
-    return status == KILN_CANCELLED || status == KILN_REVOKED;
-}
-
 void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_status status,
                       const char *detail, struct job_list *finished) {
     struct dispatch_stats *stats = &dispatch->stats;
@@ -266,7 +259,7 @@ void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_stat
     } else {
         job->result_size = 0;
         arena_give(dispatch->arena, &job->result);
-        *(is_cancelled(status) ? &stats->cancelled : &stats->failed) += 1;
+        *(status_cancelled(status) ? &stats->cancelled : &stats->failed) += 1;
         if (detail != job->detail) {
             snprintf(job->detail, sizeof job->detail, "%s", detail ? detail : "");
         }
@@ -280,8 +273,8 @@ void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *superviso
     supervisor->slot[slot].job->state = state;
 }
 
-static void slot_clear(struct dispatch *dispatch, struct supervisor *supervisor, int slot) {
-    dispatch->stats.running -= !is_canary(supervisor, supervisor->slot[slot].job);
+void queue_slot_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot) {
+    dispatch->stats.running -= !supervisor_canary(supervisor, supervisor->slot[slot].job);
     supervisor->memory_used -= supervisor->slot[slot].job->plan.device_bytes;
     supervisor->slot[slot].job = NULL;
     if (--supervisor->running == 0) {
@@ -376,8 +369,8 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
     job->joules = supervisor->power_w *
                   (job->timing.upload + job->timing.kernel + job->timing.download) * 1e-3 /
                   supervisor->running;
-    slot_clear(dispatch, supervisor, slot);
-    if (is_canary(supervisor, job)) {
+    queue_slot_clear_locked(dispatch, supervisor, slot);
+    if (supervisor_canary(supervisor, job)) {
         canary_end_locked(dispatch, supervisor, status);
         return true;
     }
@@ -390,7 +383,7 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
     return true;
 }
 
-/* ---- losing a worker ---- */
+/* ---- trying again ---- */
 
 void queue_return_locked(struct dispatch *dispatch, struct job *job) {
     struct job *before = dispatch->queue.head;
@@ -399,114 +392,4 @@ void queue_return_locked(struct dispatch *dispatch, struct job *job) {
     }
     job->state = JOB_QUEUED;
     job_list_insert(&dispatch->queue, job, before);
-}
-
-/* The end of a job on a dead worker, unless it may try again. */
-static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job,
-                     const char *how, struct job_list *finished) {
-    char detail[JOB_DETAIL_MAX];
-    if (job->state == JOB_CANCELLING || (job->state == JOB_FAULTED && job->revoked)) {
-        queue_end_locked(dispatch, job, KILN_CANCELLED, NULL, finished);
-    } else if (job->state == JOB_EXPIRING) {
-        queue_end_locked(dispatch, job, KILN_DEADLINE, "the job was stopped at its deadline",
-                         finished);
-    } else if (dispatch->stopping) {
-        queue_end_locked(dispatch, job, KILN_DRAINING, NULL, finished);
-    } else if (supervisor->blameless || job->attempt == 0) {
-        job->attempt += !supervisor->blameless;
-        job->suspect = job->worker;
-        dispatch->stats.retried++;
-        queue_return_locked(dispatch, job);
-        return;
-    } else {
-        snprintf(detail, sizeof detail,
-                 "the worker of %s died twice with this job; at last it %s%s%.90s",
-                 supervisor->name, how, job->state == JOB_FAULTED ? ": " : "",
-                 job->state == JOB_FAULTED ? job->detail : "");
-        log_error("job %llu (%s) failed for good: %s", (unsigned long long)job->id, job->type->name,
-                  detail);
-        snprintf(job->device_name, sizeof job->device_name, "%s", supervisor->name);
-        queue_end_locked(dispatch, job, KILN_DEVICE_FAULT, detail, finished);
-    }
-    supervisor->jobs_failed += !is_cancelled(job->status);
-}
-
-void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor, const char *how,
-                       struct job_list *finished) {
-    for (int i = 0; i < SLOTS_MAX; i++) {
-        struct slot *slot = &supervisor->slot[i];
-        arena_give(dispatch->arena, &slot->orphans[0]);
-        arena_give(dispatch->arena, &slot->orphans[1]);
-        struct job *job = slot->job;
-        if (!job) {
-            continue;
-        }
-        slot_clear(dispatch, supervisor, i);
-        if (is_canary(supervisor, job)) {
-            canary_lose_locked(dispatch, supervisor);
-        } else {
-            job_lose(dispatch, supervisor, job, how, finished);
-        }
-    }
-}
-
-void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *supervisor,
-                         struct job_list *finished) {
-    for (int i = 0; i < supervisor->slots; i++) {
-        struct slot *slot = &supervisor->slot[i];
-        struct job *job = slot->job;
-        if (!job || is_canary(supervisor, job)) {
-            continue;
-        }
-        slot->orphans[0] = job->body;
-        slot->orphans[1] = job->result;
-        job->body = job->result = (struct block){0};
-        slot_clear(dispatch, supervisor, i);
-        supervisor->jobs_failed++;
-        queue_end_locked(dispatch, job,
-                         job->state == JOB_CANCELLING ? KILN_CANCELLED
-                         : job->state == JOB_EXPIRING ? KILN_DEADLINE
-                                                      : KILN_DEVICE_FAULT,
-                         "the device does not let go of this job", finished);
-    }
-}
-
-/* ---- jobs without a device ---- */
-
-bool queue_has_device_locked(const struct dispatch *dispatch, const char *wanted, char *why,
-                             size_t why_size) {
-    const struct supervisor *known = NULL;
-    for (int i = 0; i < dispatch->count; i++) {
-        const struct supervisor *one = &dispatch->supervisors[i];
-        if (!device_matches(one->name, wanted)) {
-            continue;
-        }
-        enum device_state state = supervisor_state(one);
-        if (state != DEVICE_UNAVAILABLE && state != DEVICE_OFF) {
-            return true;
-        }
-        if (!known || (one->chosen && !known->chosen)) {
-            known = one;
-        }
-    }
-    if (!known) {
-        snprintf(why, why_size, "there is no device \"%s\"", wanted);
-    } else if (supervisor_state(known) == DEVICE_OFF) {
-        snprintf(why, why_size, "%s is not in use (--device)", known->name);
-    } else {
-        snprintf(why, why_size, "%s is not available: %s", known->name, known->reason);
-    }
-    return false;
-}
-
-void queue_reject_locked(struct dispatch *dispatch, struct job_list *finished) {
-    char why[JOB_DETAIL_MAX];
-    struct job *next;
-    for (struct job *job = dispatch->queue.head; job; job = next) {
-        next = job->next;
-        if (!queue_has_device_locked(dispatch, job->device, why, sizeof why)) {
-            job_list_remove(&dispatch->queue, job);
-            queue_end_locked(dispatch, job, KILN_NO_DEVICE, why, finished);
-        }
-    }
 }

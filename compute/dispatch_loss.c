@@ -1,0 +1,122 @@
+/*
+ * dispatch_loss.c: jobs whose worker is gone, and jobs that no device will take.
+ *
+ * Their states are in the picture of dispatch_queue.c. A job of a dead worker tries again once,
+ * alone; what the device may still write to stays taken until the worker's end is certain.
+ *
+ * Threads: under the dispatcher's lock, on its own thread; asking for a device on any.
+ */
+#include "compute/dispatch_private.h"
+#include "compute/log.h"
+
+#include <stdio.h>
+
+/* The end of a job on a dead worker, unless it may try again. */
+static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job,
+                     const char *how, struct job_list *finished) {
+    char detail[JOB_DETAIL_MAX];
+    if (job->state == JOB_CANCELLING || (job->state == JOB_FAULTED && job->revoked)) {
+        queue_end_locked(dispatch, job, KILN_CANCELLED, NULL, finished);
+    } else if (job->state == JOB_EXPIRING) {
+        queue_end_locked(dispatch, job, KILN_DEADLINE, "the job was stopped at its deadline",
+                         finished);
+    } else if (dispatch->stopping) {
+        queue_end_locked(dispatch, job, KILN_DRAINING, NULL, finished);
+    } else if (supervisor->blameless || job->attempt == 0) {
+        job->attempt += !supervisor->blameless;
+        job->suspect = job->worker;
+        dispatch->stats.retried++;
+        queue_return_locked(dispatch, job);
+        return;
+    } else {
+        snprintf(detail, sizeof detail,
+                 "the worker of %s died twice with this job; at last it %s%s%.90s",
+                 supervisor->name, how, job->state == JOB_FAULTED ? ": " : "",
+                 job->state == JOB_FAULTED ? job->detail : "");
+        log_error("job %llu (%s) failed for good: %s", (unsigned long long)job->id, job->type->name,
+                  detail);
+        snprintf(job->device_name, sizeof job->device_name, "%s", supervisor->name);
+        queue_end_locked(dispatch, job, KILN_DEVICE_FAULT, detail, finished);
+    }
+    supervisor->jobs_failed += !status_cancelled(job->status);
+}
+
+void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor, const char *how,
+                       struct job_list *finished) {
+    for (int i = 0; i < SLOTS_MAX; i++) {
+        struct slot *slot = &supervisor->slot[i];
+        arena_give(dispatch->arena, &slot->orphans[0]);
+        arena_give(dispatch->arena, &slot->orphans[1]);
+        struct job *job = slot->job;
+        if (!job) {
+            continue;
+        }
+        queue_slot_clear_locked(dispatch, supervisor, i);
+        if (supervisor_canary(supervisor, job)) {
+            canary_lose_locked(dispatch, supervisor);
+        } else {
+            job_lose(dispatch, supervisor, job, how, finished);
+        }
+    }
+}
+
+void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                         struct job_list *finished) {
+    for (int i = 0; i < supervisor->slots; i++) {
+        struct slot *slot = &supervisor->slot[i];
+        struct job *job = slot->job;
+        if (!job || supervisor_canary(supervisor, job)) {
+            continue;
+        }
+        slot->orphans[0] = job->body;
+        slot->orphans[1] = job->result;
+        job->body = job->result = (struct block){0};
+        queue_slot_clear_locked(dispatch, supervisor, i);
+        supervisor->jobs_failed++;
+        queue_end_locked(dispatch, job,
+                         job->state == JOB_CANCELLING ? KILN_CANCELLED
+                         : job->state == JOB_EXPIRING ? KILN_DEADLINE
+                                                      : KILN_DEVICE_FAULT,
+                         "the device does not let go of this job", finished);
+    }
+}
+
+/* ---- jobs without a device ---- */
+
+bool queue_has_device_locked(const struct dispatch *dispatch, const char *wanted, char *why,
+                             size_t why_size) {
+    const struct supervisor *known = NULL;
+    for (int i = 0; i < dispatch->count; i++) {
+        const struct supervisor *one = &dispatch->supervisors[i];
+        if (!device_matches(one->name, wanted)) {
+            continue;
+        }
+        enum device_state state = supervisor_state(one);
+        if (state != DEVICE_UNAVAILABLE && state != DEVICE_OFF) {
+            return true;
+        }
+        if (!known || (one->chosen && !known->chosen)) {
+            known = one;
+        }
+    }
+    if (!known) {
+        snprintf(why, why_size, "there is no device \"%s\"", wanted);
+    } else if (supervisor_state(known) == DEVICE_OFF) {
+        snprintf(why, why_size, "%s is not in use (--device)", known->name);
+    } else {
+        snprintf(why, why_size, "%s is not available: %s", known->name, known->reason);
+    }
+    return false;
+}
+
+void queue_reject_locked(struct dispatch *dispatch, struct job_list *finished) {
+    char why[JOB_DETAIL_MAX];
+    struct job *next;
+    for (struct job *job = dispatch->queue.head; job; job = next) {
+        next = job->next;
+        if (!queue_has_device_locked(dispatch, job->device, why, sizeof why)) {
+            job_list_remove(&dispatch->queue, job);
+            queue_end_locked(dispatch, job, KILN_NO_DEVICE, why, finished);
+        }
+    }
+}
