@@ -97,14 +97,13 @@ static void event_take(struct dispatch *dispatch, uint64_t data) {
     }
 }
 
-/* Milliseconds until the next sweep, rounded up; -1 to stop. */
-static int time_left(struct dispatch *dispatch) {
+int dispatch_timeout(struct dispatch *dispatch) {
     pthread_mutex_lock(&dispatch->lock);
     uint64_t now = clock_ns();
     uint64_t left = dispatch->sweep_ns > now ? dispatch->sweep_ns - now : 0;
     bool stop = dispatch->stopping;
     pthread_mutex_unlock(&dispatch->lock);
-    return stop ? -1 : (int)((left + MS - 1) / MS);
+    return stop ? -1 : (int)((left + MS - 1) / MS); /* rounded up */
 }
 
 static bool sweep_due(struct dispatch *dispatch, uint64_t now) {
@@ -146,7 +145,7 @@ static bool turn(struct dispatch *dispatch, int timeout) {
 static void *dispatcher(void *argument) {
     struct dispatch *dispatch = argument;
     int timeout;
-    while ((timeout = time_left(dispatch)) >= 0) {
+    while ((timeout = dispatch_timeout(dispatch)) >= 0) {
         turn(dispatch, timeout);
     }
     return NULL;
@@ -154,10 +153,6 @@ static void *dispatcher(void *argument) {
 
 int dispatch_fd(const struct dispatch *dispatch) {
     return dispatch->epoll_fd;
-}
-
-int dispatch_timeout(struct dispatch *dispatch) {
-    return time_left(dispatch);
 }
 
 bool dispatch_turn(struct dispatch *dispatch) {

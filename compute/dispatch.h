@@ -98,7 +98,7 @@ void dispatch_destroy(struct dispatch *dispatch);
 
 /** For the loop that drives. Readable when dispatch_turn has something to take. */
 int dispatch_fd(const struct dispatch *dispatch);
-/** Milliseconds after which a turn is due anyway. */
+/** Milliseconds after which a turn is due anyway; -1 once it is being destroyed. */
 int dispatch_timeout(struct dispatch *dispatch);
 /** Takes what has happened, without waiting; done() is called from here. False if there was
    nothing. One thread at a time. */

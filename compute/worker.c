@@ -27,7 +27,6 @@
 #include <unistd.h>
 
 #define ALIVE_MS   1000
-#define LOOK_CORES 4   /* on fewer, others need the time more */
 #define GOODBYE_MS 300 /* for idle slots to end by themselves; the front waits longer than that */
 
 /* The level of the front travels in the environment. */
@@ -216,7 +215,7 @@ int worker_run(const struct worker_options *options) {
     pthread_cond_init(&worker.changed, NULL);
     enum kiln_status status = device_open(&worker);
     if (status == KILN_OK) {
-        worker.looks = strncmp(options->device, "cpu", 3) != 0 && pool_processors() >= LOOK_CORES;
+        worker.looks = strncmp(options->device, "cpu", 3) != 0 && pool_spares();
         worker.pool = pool_start();
         status = slots_start(&worker, threads, &started);
     }

@@ -72,7 +72,7 @@ enum kiln_status exchange_fault(struct exchange *exchange, enum kiln_status stat
 /* Without keys, the name that the client asked for is all that tells friends from rebound names. */
 static enum kiln_status host_check(struct exchange *exchange) {
     const struct options *options = exchange->service->options;
-    const char *host = exchange_header(exchange, MHD_HTTP_HEADER_HOST);
+    const char *host = exchange->framing.host;
     if (options->keys[0] != '\0' || options->allow_open || hosts_allow(options->hosts, host)) {
         return KILN_OK;
     }

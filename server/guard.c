@@ -75,6 +75,7 @@ static void host_read(struct walk *walk, const char *value, size_t size) {
     if (++walk->hosts > 1) {
         walk->wrong = "There is more than one Host.";
     }
+    walk->framing->host = value;
     for (size_t i = 0; i < size; i++) {
         if (strchr(" \t,/\\@?#<>\"", value[i]) != NULL) {
             walk->wrong = "The Host is not a host name.";

@@ -25,9 +25,10 @@
 /** How the body is delimited. */
 struct framing {
     bool chunked;
-    bool sized;      /* there is a Content-Length */
-    uint64_t length; /* its value */
-    bool expects;    /* the client waits for "100 Continue" */
+    bool sized;       /* there is a Content-Length */
+    uint64_t length;  /* its value */
+    bool expects;     /* the client waits for "100 Continue" */
+    const char *host; /* the Host's value, the library's; NULL for none */
 };
 
 /** True if the request announces a body of at least one byte. */

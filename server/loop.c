@@ -24,7 +24,6 @@
    is on its way whose job may end, or whose client may take more, any moment. */
 #define LOOK_NS      UINT64_C(60000)
 #define LOOK_BUSY_NS UINT64_C(1500000)
-#define LOOK_CORES   4 /* on fewer, others need the time more */
 #define TIMEOUT_MS   1000
 
 enum { EVENT_WAKE, EVENT_HTTP, EVENT_DISPATCH, EVENTS };
@@ -164,7 +163,7 @@ struct loop *loop_create(struct service *service, struct MHD_Daemon *daemon, boo
     }
     loop->service = service;
     loop->daemon = daemon;
-    loop->looks = strstr(service->kinds, "cuda") != NULL && pool_processors() >= LOOK_CORES;
+    loop->looks = strstr(service->kinds, "cuda") != NULL && pool_spares();
     loop->started =
         events_open(loop, drives) && pthread_create(&loop->thread, NULL, loop_run, loop) == 0;
     if (!loop->started) {

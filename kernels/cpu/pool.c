@@ -19,6 +19,8 @@
 /* Rounds of looking around before sleeping: about 20 µs. */
 #define SPINS 1000
 
+#define SPARE_PROCESSORS 4
+
 struct run {
     struct run *next;
     pool_function *function;
@@ -226,4 +228,8 @@ int pool_processors(void) {
     if (sched_getaffinity(0, sizeof set, &set) == 0)
         count = CPU_COUNT(&set);
     return quota_processors(count < 1 ? 1 : count);
+}
+
+bool pool_spares(void) {
+    return pool_processors() >= SPARE_PROCESSORS;
 }

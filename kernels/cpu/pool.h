@@ -15,6 +15,7 @@
 
 #include "compute/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct pool;
@@ -34,5 +35,8 @@ int pool_width(const struct pool *pool);
 void pool_run(struct pool *pool, pool_function *function, void *context, size_t chunks);
 /** Processors that this process may use: affinity, and the container's quota rounded up. */
 int pool_processors(void);
+/** True where there are so many that a thread may look around for work instead of sleeping; on
+    fewer, others need the time more. */
+bool pool_spares(void);
 
 #endif
