@@ -55,19 +55,6 @@ static struct supervisor *row_add(struct dispatch *dispatch, const char *kind, i
     return row;
 }
 
-/* The member of an object; JSON null where there is none. */
-static struct json_value member(const struct json_value *object, const char *name) {
-    struct json_value value, none = {.type = JSON_NULL, .text = "null", .size = 4};
-    char key[32];
-    size_t cursor = 0;
-    while (json_next_member(object, &cursor, key, sizeof key, &value)) {
-        if (strcmp(key, name) == 0) {
-            return value;
-        }
-    }
-    return none;
-}
-
 /* Rows of one kind from the probe's array. */
 static void rows_from_array(struct dispatch *dispatch, const char *kind,
                             const struct json_value *array) {
@@ -79,7 +66,7 @@ static void rows_from_array(struct dispatch *dispatch, const char *kind,
         if (entry.type != JSON_OBJECT) {
             continue;
         }
-        struct json_value number = member(&entry, "index");
+        struct json_value number = json_member(&entry, "index");
         if (number.type == JSON_NUMBER) {
             double value = json_number(&number);
             index = value >= 0 && value < 1000 ? (int)value : index;
@@ -102,14 +89,11 @@ static bool has_kind(const struct dispatch *dispatch, const char *kind) {
 
 /* A row for a kind of which there is nothing, with the reason. */
 static void row_explain(struct dispatch *dispatch, const char *kind, const struct json_value *why) {
-    struct json_value text = {.type = JSON_NULL};
     struct supervisor *row = row_add(dispatch, kind, 0, "{}", 2);
     if (!row) {
         return;
     }
-    if (why->type == JSON_OBJECT) {
-        text = member(why, kind);
-    }
+    struct json_value text = json_member(why, kind);
     if (text.type == JSON_STRING) {
         json_string(&text, row->reason, sizeof row->reason);
     } else {
@@ -127,11 +111,11 @@ static void rows_from_probe(struct dispatch *dispatch, const char *text, size_t 
                   size ? complaint : "it failed or took too long");
         root.type = JSON_NULL;
     } else {
-        why = member(&root, "why");
+        why = json_member(&root, "why");
     }
     for (int i = 0; i < KINDS; i++) {
         if (root.type == JSON_OBJECT) {
-            struct json_value array = member(&root, kinds[i]);
+            struct json_value array = json_member(&root, kinds[i]);
             rows_from_array(dispatch, kinds[i], &array);
         }
         if (!has_kind(dispatch, kinds[i])) {

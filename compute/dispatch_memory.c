@@ -20,29 +20,8 @@
 
 /* The number at this name, or 0. */
 static double number_of(const struct json_value *object, const char *name) {
-    struct json_value value;
-    char key[32];
-    size_t cursor = 0;
-    while (object->type == JSON_OBJECT &&
-           json_next_member(object, &cursor, key, sizeof key, &value)) {
-        if (strcmp(key, name) == 0) {
-            return value.type == JSON_NUMBER ? json_number(&value) : 0;
-        }
-    }
-    return 0;
-}
-
-/* The object at this name, or the whole where there is none: its numbers are not found then. */
-static struct json_value object_of(const struct json_value *object, const char *name) {
-    struct json_value value;
-    char key[32];
-    size_t cursor = 0;
-    while (json_next_member(object, &cursor, key, sizeof key, &value)) {
-        if (strcmp(key, name) == 0 && value.type == JSON_OBJECT) {
-            return value;
-        }
-    }
-    return *object;
+    struct json_value value = json_member(object, name);
+    return value.type == JSON_NUMBER ? json_number(&value) : 0;
 }
 
 void memory_learn_locked(const struct dispatch *dispatch, struct supervisor *supervisor) {
@@ -51,7 +30,7 @@ void memory_learn_locked(const struct dispatch *dispatch, struct supervisor *sup
     if (description.type != JSON_OBJECT) {
         return;
     }
-    struct json_value memory = object_of(&description, "memory");
+    struct json_value memory = json_member(&description, "memory");
     double total = number_of(&memory, "total"), power = number_of(&description, "power");
     uint64_t bytes = total > 0 && total < 0x1p63 ? (uint64_t)total : 0;
     uint64_t limit = dispatch->device_bytes;

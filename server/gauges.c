@@ -72,23 +72,13 @@ static void queue_print(struct text *text, struct dispatch *dispatch) {
 
 /* A number of the worker's description, such as "memory.free"; NAN if it is not there. */
 static double described(const struct device_view *view, const char *outer, const char *inner) {
-    struct json_value object, value;
-    const char *wanted = outer;
-    char key[32];
+    struct json_value object;
     json_value_make(view->description, strlen(view->description), &object);
-    for (size_t cursor = 0; object.type == JSON_OBJECT &&
-                            json_next_member(&object, &cursor, key, sizeof key, &value);) {
-        if (strcmp(key, wanted) != 0) {
-            continue;
-        }
-        if (inner == NULL || wanted == inner) {
-            return value.type == JSON_NUMBER ? json_number(&value) : NAN;
-        }
-        object = value;
-        wanted = inner;
-        cursor = 0;
+    struct json_value value = json_member(&object, outer);
+    if (inner != NULL) {
+        value = json_member(&value, inner);
     }
-    return NAN;
+    return value.type == JSON_NUMBER ? json_number(&value) : NAN;
 }
 
 static double device_up(const struct device_view *view) {

@@ -187,6 +187,17 @@ bool json_next_member(const struct json_value *object, size_t *cursor, char *key
     return end > at;
 }
 
+struct json_value json_member(const struct json_value *object, const char *name) {
+    struct json_value value;
+    char key[32];
+    size_t cursor = 0;
+    while (object->type == JSON_OBJECT &&
+           json_next_member(object, &cursor, key, sizeof key, &value))
+        if (strcmp(key, name) == 0)
+            return value;
+    return (struct json_value){.type = JSON_NULL, .text = "null", .size = 4};
+}
+
 double json_number(const struct json_value *value) {
     double number = 0;
     decimal_read(value->text, value->size, &number);

@@ -49,6 +49,9 @@ enum kiln_status json_check(const char *text, size_t size, struct json_value *va
 bool json_next_member(const struct json_value *object, size_t *cursor, char *key, size_t key_size,
                       struct json_value *value);
 bool json_next_element(const struct json_value *array, size_t *cursor, struct json_value *value);
+/** The first member of this name, of at most 31 bytes; null where there is none, or where `object`
+   is no object. */
+struct json_value json_member(const struct json_value *object, const char *name);
 
 /** Number as double (correctly rounded). */
 double json_number(const struct json_value *value);

@@ -234,6 +234,19 @@ static void test_numbers(void **state) {
     }
 }
 
+static void test_member(void **state) {
+    (void)state;
+    assert_int_equal(check("{\"a\":1,\"b\":{\"c\":2.5},\"a\":3,\"\\u0062c\":[]}"), KILN_MALFORMED);
+    assert_int_equal(check("{\"a\":1,\"b\":{\"c\":2.5},\"\\u0062c\":[]}"), KILN_OK);
+    struct json_value object = value, inner = json_member(&object, "b");
+    struct json_value number = json_member(&inner, "c"), array = json_member(&object, "bc");
+    assert_true(json_number(&number) == 2.5);
+    assert_int_equal(array.type, JSON_ARRAY);
+    assert_int_equal(json_member(&object, "c").type, JSON_NULL);
+    assert_int_equal(json_member(&number, "c").type, JSON_NULL);
+    assert_int_equal(json_member(&array, "c").type, JSON_NULL);
+}
+
 static int copy_free(void **state) {
     (void)state;
     free(copy);
@@ -245,7 +258,7 @@ int main(void) {
         cmocka_unit_test(test_good),     cmocka_unit_test(test_bad),
         cmocka_unit_test(test_bounds),   cmocka_unit_test(test_members),
         cmocka_unit_test(test_elements), cmocka_unit_test(test_string),
-        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_member),
     };
     return cmocka_run_group_tests(tests, NULL, copy_free);
 }
