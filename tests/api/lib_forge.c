@@ -175,7 +175,7 @@ static void mutate_once(struct bytes *bytes, uint64_t *state) {
 
 void forge_mutate(struct bytes *bytes, uint64_t number) {
     uint64_t state = number * UINT64_C(0xd1342543de82ef95);
-    for (uint64_t n = 1 + forge_random(&state) % 6; n > 0; n--) {
+    for (uint64_t n = 1 + forge_random(&state) % (number % 2 == 0 ? 1 : 6); n > 0; n--) {
         mutate_once(bytes, &state);
     }
 }

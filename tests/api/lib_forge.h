@@ -39,7 +39,7 @@ void png_checksums(struct bytes *png);
 
 /** splitmix64. */
 uint64_t forge_random(uint64_t *state);
-/** One to six small changes that depend on the number alone. */
+/** One small change where the number is even, else up to six, which depend on the number alone. */
 void forge_mutate(struct bytes *bytes, uint64_t number);
 
 /** What the answer must be: a problem with 4xx, 200, or one of both. */
