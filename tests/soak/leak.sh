@@ -3,14 +3,14 @@
 #
 #   tests/soak/leak.sh [BUILD [COUNT [WARM]]]
 #
-# WARM requests (as many by default) come first, until pools, the cache and the allocator's arenas have the
+# WARM requests (twice as many by default) come first, until pools, the cache and the allocator's arenas have the
 # size that they keep. Then front and workers may hold 2 % more resident memory after COUNT of them, and not
 # one descriptor nor one byte of the device more (kiln-bench --watch compares those).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 build=$(cd "${1:-build}" && pwd)
 count=${2:-100000}
-warm=${3:-$count}
+warm=${3:-$((2 * count))}
 folder=$(mktemp -d)
 trap 'kill "$daemon" 2>/dev/null || true; wait "$daemon" 2>/dev/null || true; rm -rf "$folder"' EXIT
 "$build/kilnd" --listen 127.0.0.1:0 --port-file "$folder/port" --device "${KILN_TEST_DEVICE:-cpu}" \
