@@ -138,6 +138,10 @@ static enum kiln_status device_open(struct worker *worker) {
     return KILN_OK;
 }
 
+static double seconds_since(uint64_t began) {
+    return (double)(clock_ns() - began) * 1e-9;
+}
+
 /* Starts the slots and waits until all are warm. `started` counts the threads to be joined. */
 static enum kiln_status slots_start(struct worker *worker, pthread_t *threads, int *started) {
     pthread_mutex_lock(&worker->lock);
@@ -201,6 +205,7 @@ int worker_run(const struct worker_options *options) {
     pthread_t threads[WORKER_SLOTS_MAX];
     int started = 0;
     struct worker worker = {.options = options, .slots = options->slots};
+    uint64_t began = clock_ns();
     log_init(level_from_environment(), options->device);
     if (!tie_to_front()) {
         return WORKER_EXIT_FAILED;
@@ -214,6 +219,7 @@ int worker_run(const struct worker_options *options) {
     pthread_mutex_init(&worker.lock, NULL);
     pthread_cond_init(&worker.changed, NULL);
     enum kiln_status status = device_open(&worker);
+    double opened = seconds_since(began);
     if (status == KILN_OK) {
         worker.looks = strncmp(options->device, "cpu", 3) != 0 && pool_spares();
         worker.pool = pool_start();
@@ -224,7 +230,8 @@ int worker_run(const struct worker_options *options) {
         /* Other slots may be serving already: there is no one to join them for. */
         _exit(status == KILN_DEVICE_FAULT ? WORKER_EXIT_DEVICE_FAULT : WORKER_EXIT_FAILED);
     }
-    log_info("ready with %d slots", worker.slots);
+    log_info("ready with %d slots after %.2f s, %.2f s of them for the device and the arena",
+             worker.slots, seconds_since(began), opened);
     if (notice_describe(&worker, NOTICE_READY, buffer)) {
         speak_until_closed(&worker, buffer);
     }
