@@ -85,6 +85,7 @@ static bool notice_send(const struct worker *worker, enum notice_kind kind, cons
         .magic = COMMAND_MAGIC,
         .kind = kind,
         .slots = (uint32_t)worker->slots,
+        .gather = worker->backend ? (uint32_t)worker->backend->gather : 1,
         .size = (uint32_t)size,
     };
     struct iovec parts[] = {{&notice, sizeof notice}, {(void *)(uintptr_t)text, size}};

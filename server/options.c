@@ -7,6 +7,7 @@
 #include "server/options.h"
 
 #include "compute/log.h"
+#include "kernels/kernels.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -46,6 +47,8 @@ static const struct option_row rows[] = {
      "auto, cpu, or a list such as cuda:0,cuda:1"},
     {"slots", OPTION_COUNT, AT(slots), 0, 64, "0", NULL,
      "jobs that one device runs at a time; 0: what suits it"},
+    {"gather", OPTION_COUNT, AT(gather), 0, GROUP_MAX, "0", NULL,
+     "small waiting jobs that share a launch, at most; 0: what suits the device; 1: none"},
     {"threads", OPTION_COUNT, AT(threads), 0, 4096, "0", NULL,
      "threads of the CPU device; 0: one a core"},
     {"arena", OPTION_BYTES, AT(arena), 1 << 20, 0x1p46, "1G", NULL,

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHECK_OUTPUTS 4
+#define CHECK_OUTPUTS 32
 #define CHECK_BLOCKS  16
 
 /** An output of the case. */
