@@ -56,15 +56,16 @@ static bool tie_to_front(void) {
 }
 
 /* CUDA: uploads, kernels, downloads and encoding of different jobs overlap; encoding on the host is
-   the longest of the four for pictures, and four slots keep the device busy beside it. CPU: kernels
-   share one pool, but decoding and encoding are serial in their slot, so it takes a slot a core to
-   keep the cores busy with small jobs; beyond eight there is only more memory in use. */
+   the longest of the four for pictures; eight slots keep the device busy beside it, where the host
+   has cores for as many threads (bench/results/2026-11-21-h200-gather.md). CPU: kernels share one
+   pool, but decoding and encoding are serial in their slot, so it takes a slot a core to keep the
+   cores busy with small jobs; beyond eight there is only more memory in use. */
 static int slots_default(const char *device) {
+    int cores = pool_processors();
     if (strncmp(device, "cpu", 3) != 0) {
-        return 4;
+        return cores < 8 ? 4 : 8;
     }
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < 2 ? 2 : cores > 8 ? 8 : (int)cores;
+    return cores < 2 ? 2 : cores > 8 ? 8 : cores;
 }
 
 /* Threads for the host's share of the jobs. More than eight on one picture gain nothing. */

@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define CHECK_OUTPUTS 32
-#define CHECK_BLOCKS  16
+#define CHECK_BLOCKS  96
 
 /** An output of the case. */
 struct output {
