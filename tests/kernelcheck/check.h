@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #define CHECK_OUTPUTS 32
-#define CHECK_BLOCKS  96
+#define CHECK_BLOCKS  128
 
 /** An output of the case. */
 struct output {
