@@ -34,8 +34,8 @@ static enum kiln_status polite(struct task *task) {
     int32_t count;
     const struct mandelbrot_args args = {.width = 1,
                                          .height = 1,
-                                         .dx = 1,
-                                         .dy = -1,
+                                         .views = 1,
+                                         .view = {{.dx = 1, .dy = -1}},
                                          .max_iter = 1,
                                          .escape_radius = 2,
                                          .fp64 = 1,
@@ -112,7 +112,8 @@ static enum kiln_status forge(struct task *task) {
     const struct answer answer = {.magic = COMMAND_MAGIC,
                                   .status = KILN_OK,
                                   .id = task->id,
-                                  .result_size = task->capacity + ((uint64_t)1 << 40)};
+                                  .result_size = task->capacity + ((uint64_t)1 << 40),
+                                  .gathered = 1};
     send_everywhere(&answer, sizeof answer, 3, 3); /* the first one is for jobs */
     return KILN_OK;
 }
