@@ -385,8 +385,7 @@ static const char *const numbers[] = {"0",
                                       "\xd9\xa2",
                                       "2,",
                                       "1/2",
-                                      "nan",
-                                      "\0x"};
+                                      "nan"};
 
 /* Each number of the head of each kind replaced. */
 static void pgm_numbers(void) {
@@ -470,7 +469,6 @@ static const char *const lines[] = {"",
                                     "width 1\n",
                                     "WIDTH 1 1\n",
                                     "WIDTH\t\n",
-                                    "\0\n",
                                     "ENDHDR\n",
                                     "TUPLTYPE\n"};
 
