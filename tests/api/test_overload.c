@@ -175,39 +175,65 @@ static struct sums crowd_join(struct crowd *crowd, struct client *clients) {
     return sums;
 }
 
-/* Four times as many requests as the devices can do: they do as many as before, the others are
-   told soon to come back later. */
+/* As many requests as the devices can do, then four times as many: they do as many as before, the
+   others are told soon to come back later. */
+struct pair {
+    double peak, asked, good; /* 1/s */
+    struct sums sums;
+};
+
+static struct pair pair_run(struct crowd crowd, struct client *clients) {
+    struct pair pair = {0};
+    crowd.count = 8;
+    crowd_start(&crowd, clients);
+    struct sums peak = crowd_join(&crowd, clients);
+    assert_int_equal(peak.wrong + peak.refused, 0);
+    pair.peak = peak.right / peak.seconds;
+    crowd.rate = 4 * pair.peak;
+    crowd.count = 128;
+    crowd_start(&crowd, clients);
+    pair.sums = crowd_join(&crowd, clients);
+    assert_int_equal(pair.sums.wrong, 0);
+    assert_true(pair.sums.right > 0 && pair.sums.refused > 0);
+    pair.good = pair.sums.right / pair.sums.seconds;
+    pair.asked = (pair.sums.right + pair.sums.refused) / pair.sums.seconds;
+    return pair;
+}
+
+static int pair_order(const void *one, const void *other) {
+    const struct pair *a = one, *b = other;
+    return (a->good * b->peak > b->good * a->peak) - (a->good * b->peak < b->good * a->peak);
+}
+
+/* The middle one of three pairs, since others may use the machine as well. */
 static void overload(void **state) {
     static const char *const flags[] = {"--max-iterations", "1000000000000", "--queue", "16", NULL};
     static struct client clients[CLIENTS_MAX];
+    struct pair pairs[3];
     struct daemon daemon;
-    struct answer expected;
+    struct answer expected, after;
+    int count = acceptance_is_long() ? 3 : 1;
     (void)state;
     daemon_start(&daemon, flags);
     struct session *session = session_create(&daemon);
     long sweeps = job_calibrate(session, 0.02, &expected);
-    struct crowd crowd = {.daemon = &daemon,
-                          .expected = &expected,
-                          .sweeps = sweeps,
-                          .seconds = acceptance_is_long() ? 10 : 1.5,
-                          .count = 8};
-    crowd_start(&crowd, clients);
-    struct sums peak = crowd_join(&crowd, clients);
-    double best = peak.right / peak.seconds;
-    crowd.rate = 4 * best;
-    crowd.count = 128;
-    crowd_start(&crowd, clients);
-    struct sums sums = crowd_join(&crowd, clients);
-    double good = sums.right / sums.seconds, asked = (sums.right + sums.refused) / sums.seconds;
-    acceptance_print(good >= 0.9 * best && sums.p99 < 0.05, "4× overload",
+    const struct crowd crowd = {.daemon = &daemon,
+                                .expected = &expected,
+                                .sweeps = sweeps,
+                                .seconds = acceptance_is_long() ? 5 : 1.5};
+    for (int i = 0; i < count; i++) {
+        pairs[i] = pair_run(crowd, clients);
+        print_message("  pair %d: %.0f %% of peak\n", i, 100 * pairs[i].good / pairs[i].peak);
+    }
+    qsort(pairs, (size_t)count, sizeof *pairs, pair_order);
+    const struct pair *pair = &pairs[count / 2];
+    acceptance_print(pair->good >= 0.9 * pair->peak && pair->sums.p99 < 0.05, "4× overload",
                      "goodput ≥ 90 % of peak, the rest 429/503 in < 50 ms",
-                     "peak %.0f jobs/s; asked for %.0f/s: %.0f/s done, %.0f %% of peak; %u refused "
-                     "with 503, p99 %.1f ms, slowest %.1f ms; %u others",
-                     best, asked, good, 100 * good / best, sums.refused, sums.p99 * 1e3,
-                     sums.slowest * 1e3, sums.wrong);
-    assert_int_equal(peak.wrong + sums.wrong + peak.refused, 0);
-    assert_true(sums.right > 0 && sums.refused > 0);
-    struct answer after;
+                     "peak %.0f jobs/s; asked for %.0f/s: %.0f/s done, %.0f %% of peak (the middle "
+                     "one of %d); %u refused with 503, p99 %.1f ms, slowest %.1f ms; %u others",
+                     pair->peak, pair->asked, pair->good, 100 * pair->good / pair->peak, count,
+                     pair->sums.refused, pair->sums.p99 * 1e3, pair->sums.slowest * 1e3,
+                     pair->sums.wrong);
     job_ask(session, sweeps, &after);
     assert_status(&after, 200);
     answer_free(&after);
@@ -294,7 +320,8 @@ static enum slowness slowness_of(size_t index) {
     return index % 10 == 0 ? SLOW_READ : index % 2 == 0 ? SLOW_HEADER : SLOW_BODY;
 }
 
-/* A byte now and then from those that send, and from those that do not read: nothing. */
+/* Two bytes a second from each that sends, at a time of its own; nothing from those that do not
+   read. */
 static void *slow_run(void *argument) {
     struct slow *slow = argument;
     while (!atomic_load(&slow->stop)) {
@@ -303,8 +330,10 @@ static void *slow_run(void *argument) {
                 ssize_t sent = send(slow->fds[i], "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
                 (void)sent; /* who was cut stays so */
             }
+            if (i % 10 == 9) {
+                sleep_s(5.0 / (double)slow->count);
+            }
         }
-        sleep_s(0.5);
     }
     return NULL;
 }
@@ -363,6 +392,15 @@ static double good_join(struct good *goods) {
     return p99;
 }
 
+/* Until the slow readers' pictures are made: what they cost is no matter of slowness. */
+static void idle_wait(struct session *session) {
+    double end = now_s() + 10;
+    while (metric_get(session, "kiln_queue_jobs") + metric_get(session, "kiln_running_jobs") > 0) {
+        assert_true(now_s() < end);
+        sleep_s(0.01);
+    }
+}
+
 /* Seconds until only our own connections are left. */
 static double cut_wait(struct session *session) {
     double began = now_s();
@@ -392,6 +430,7 @@ static void slow_clients(void **state) {
     for (size_t i = 0; i < slow.count; i++) {
         slow.fds[i] = slow_open(&daemon, slowness_of(i));
     }
+    idle_wait(session);
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&slow.thread, NULL, slow_run, &slow), 0);
     good_start(goods, &daemon, &stop);
