@@ -2,6 +2,7 @@
  * main.c: the roles of the one binary.
  */
 #include "compute/log.h"
+#include "compute/spawner.h"
 #include "compute/worker.h"
 #include "server/healthcheck.h"
 #include "server/keytool.h"
@@ -123,12 +124,19 @@ static int role_worker(int argc, char **argv, int first) {
     return worker_run(&options);
 }
 
+static int role_spawner(int argc, char **argv, int first) {
+    (void)argc;
+    (void)argv;
+    (void)first;
+    return spawner_run();
+}
+
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv, int first);
 } roles[] = {
     {"serve", role_serve}, {"worker", role_worker},
-    {"probe", role_probe}, {"healthcheck", role_healthcheck},
+    {"spawner", role_spawner}, {"probe", role_probe},   {"healthcheck", role_healthcheck},
     {"key", keytool_run},
 };
 
