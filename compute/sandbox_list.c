@@ -21,13 +21,17 @@
 #include <sys/syscall.h>
 #include <termios.h>
 
-#define ANY(name)                        {.number = SYS_##name}
-#define SELF(name, place)                {.number = SYS_##name, .argument = place, .self = 1}
-#define BITS(name, place, which, wanted) {SYS_##name, place, 0, which, wanted}
-#define IS(name, place, wanted)          BITS(name, place, UINT32_MAX, wanted)
-#define END                              {.number = SANDBOX_END}
+#define ANY(name)                                                                                  \
+    { .number = SYS_##name }
+#define SELF(name, place)                                                                          \
+    { .number = SYS_##name, .argument = place, .self = 1 }
+#define BITS(name, place, which, wanted)                                                           \
+    { SYS_##name, place, 0, which, wanted }
+#define IS(name, place, wanted) BITS(name, place, UINT32_MAX, wanted)
+#define END                                                                                        \
+    { .number = SANDBOX_END }
 
-#define READ_ONLY  (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
+#define READ_ONLY (O_ACCMODE | O_CREAT | O_TRUNC | O_APPEND | (O_TMPFILE & ~O_DIRECTORY))
 #define NEW_SPACES                                                                                 \
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID |  \
      CLONE_NEWNET)
@@ -64,38 +68,33 @@ static const struct sandbox_call common[] = {
     ANY(ppoll), ANY(pselect6), ANY(epoll_create1), ANY(epoll_ctl), ANY(epoll_pwait), ANY(eventfd2),
     /* files to be read: /proc and /sys for figures, keys on SIGHUP, the time zone */
     BITS(openat, 3, READ_ONLY, O_RDONLY), ANY(newfstatat), ANY(statx), ANY(readlinkat),
-    ANY(faccessat),
-    END,
-};
+    ANY(faccessat), END};
 
 /* The same by the names that older machines have for it as well. */
 static const struct sandbox_call common_old[] = {
 #ifdef __x86_64__
-    ANY(time), ANY(poll), ANY(select), ANY(epoll_wait), ANY(stat), ANY(lstat), ANY(readlink),
-    ANY(access), BITS(open, 2, READ_ONLY, O_RDONLY),
+    ANY(time),
+    ANY(poll),
+    ANY(select),
+    ANY(epoll_wait),
+    ANY(stat),
+    ANY(lstat),
+    ANY(readlink),
+    ANY(access),
+    BITS(open, 2, READ_ONLY, O_RDONLY),
 #endif
-    END,
-};
+    END};
 
 /* Memory, but no new code in it, neither from files nor made at run time. */
-static const struct sandbox_call no_code[] = {
-    BITS(mmap, 3, PROT_EXEC, 0),
-    BITS(mprotect, 3, PROT_EXEC, 0),
-    END,
-};
+static const struct sandbox_call no_code[] = {BITS(mmap, 3, PROT_EXEC, 0),
+                                              BITS(mprotect, 3, PROT_EXEC, 0), END};
 
 /* Ending oneself: abort(), raise(). Nobody else can be meant. */
-static const struct sandbox_call own_end[] = {
-    SELF(kill, 1),
-    SELF(tgkill, 1),
-    END,
-};
+static const struct sandbox_call own_end[] = {SELF(kill, 1), SELF(tgkill, 1), END};
 
 /* Threads, but no processes. */
 static const struct sandbox_call threads[] = {
-    BITS(clone, 1, CLONE_THREAD | NEW_SPACES, CLONE_THREAD),
-    END,
-};
+    BITS(clone, 1, CLONE_THREAD | NEW_SPACES, CLONE_THREAD), END};
 
 /* ---- the front ---- */
 
@@ -106,17 +105,15 @@ static const struct sandbox_call front[] = {
     /* datagrams to the service manager, pairs with workers: nothing that leaves the machine */
     IS(socket, 1, AF_UNIX), IS(socketpair, 1, AF_UNIX), ANY(pipe2),
     /* the end of a worker, of the spawner, of this process */
-    IS(pidfd_send_signal, 2, SIGKILL), ANY(waitid),
-    END,
-};
+    IS(pidfd_send_signal, 2, SIGKILL), ANY(waitid), END};
 
 static const struct sandbox_call *const front_lists[] = {common,  common_old, no_code,
                                                          own_end, front,      NULL};
 
 /* ---- the worker on the CPU: its arena and its two sockets are there before it starts ---- */
 
-static const struct sandbox_call *const cpu_lists[] = {common,  common_old, no_code, own_end,
-                                                       threads, NULL};
+static const struct sandbox_call *const cpu_lists[] = {common,  common_old, no_code,
+                                                       own_end, threads,    NULL};
 
 /* ---- the worker on a GPU ----
 
@@ -138,33 +135,48 @@ static const struct sandbox_call driver[] = {
     ANY(prctl),
     /* the cache of compiled kernels below --state-dir, temporary and shared files */
     ANY(getdents64), ANY(statfs), ANY(fstatfs), ANY(getcwd), ANY(mkdirat), ANY(renameat2),
-    ANY(unlinkat), ANY(linkat), ANY(symlinkat), ANY(fchmod), ANY(fchmodat), ANY(fchown),
-    ANY(umask), ANY(ftruncate), ANY(fallocate), ANY(fsync), ANY(fdatasync), ANY(flock),
-    ANY(utimensat), ANY(pwrite64), ANY(preadv), ANY(pwritev), ANY(faccessat2), ANY(fadvise64),
-    ANY(sendfile),
+    ANY(unlinkat), ANY(linkat), ANY(symlinkat), ANY(fchmod), ANY(fchmodat), ANY(fchown), ANY(umask),
+    ANY(ftruncate), ANY(fallocate), ANY(fsync), ANY(fdatasync), ANY(flock), ANY(utimensat),
+    ANY(pwrite64), ANY(preadv), ANY(pwritev), ANY(faccessat2), ANY(fadvise64), ANY(sendfile),
     /* its threads speaking with one another, with MPS and with the fabric manager: this machine */
     IS(socket, 1, AF_UNIX), IS(socket, 1, AF_NETLINK), IS(socketpair, 1, AF_UNIX), ANY(connect),
     ANY(bind), ANY(listen), ANY(accept), ANY(accept4), ANY(setsockopt), ANY(getsockname),
-    ANY(getpeername), ANY(sendmmsg), ANY(recvmmsg), ANY(pipe2), ANY(signalfd4),
-    ANY(timerfd_create), ANY(timerfd_settime), ANY(timerfd_gettime), ANY(timer_create),
-    ANY(timer_settime), ANY(timer_gettime), ANY(timer_delete), ANY(setitimer), ANY(getitimer),
-    ANY(inotify_init1), ANY(inotify_add_watch), ANY(inotify_rm_watch), ANY(shmget), ANY(shmat),
-    ANY(shmdt), ANY(shmctl), ANY(rt_sigpending), ANY(rt_sigsuspend), ANY(epoll_pwait2),
+    ANY(getpeername), ANY(sendmmsg), ANY(recvmmsg), ANY(pipe2), ANY(signalfd4), ANY(timerfd_create),
+    ANY(timerfd_settime), ANY(timerfd_gettime), ANY(timer_create), ANY(timer_settime),
+    ANY(timer_gettime), ANY(timer_delete), ANY(setitimer), ANY(getitimer), ANY(inotify_init1),
+    ANY(inotify_add_watch), ANY(inotify_rm_watch), ANY(shmget), ANY(shmat), ANY(shmdt), ANY(shmctl),
+    ANY(rt_sigpending), ANY(rt_sigsuspend), ANY(epoll_pwait2),
     /* who it runs for */
     ANY(getgroups), ANY(getresuid), ANY(getresgid), ANY(getpgid), ANY(getsid), ANY(capget),
-    ANY(getxattr), ANY(waitid), ANY(wait4),
-    END,
-};
+    ANY(getxattr), ANY(waitid), ANY(wait4), END};
 
 static const struct sandbox_call driver_old[] = {
 #ifdef __x86_64__
-    ANY(open), ANY(creat), ANY(dup2), ANY(pipe), ANY(mkdir), ANY(rmdir), ANY(rename), ANY(unlink),
-    ANY(link), ANY(symlink), ANY(chmod), ANY(renameat), ANY(getdents), ANY(epoll_create),
-    ANY(eventfd), ANY(signalfd), ANY(inotify_init), ANY(getpgrp), ANY(arch_prctl), ANY(alarm),
-    ANY(pause), ANY(utime), ANY(utimes),
+    ANY(open),
+    ANY(creat),
+    ANY(dup2),
+    ANY(pipe),
+    ANY(mkdir),
+    ANY(rmdir),
+    ANY(rename),
+    ANY(unlink),
+    ANY(link),
+    ANY(symlink),
+    ANY(chmod),
+    ANY(renameat),
+    ANY(getdents),
+    ANY(epoll_create),
+    ANY(eventfd),
+    ANY(signalfd),
+    ANY(inotify_init),
+    ANY(getpgrp),
+    ANY(arch_prctl),
+    ANY(alarm),
+    ANY(pause),
+    ANY(utime),
+    ANY(utimes),
 #endif
-    END,
-};
+    END};
 
 static const struct sandbox_call *const cuda_lists[] = {
     common, common_old, driver, driver_old, own_end, threads, NULL,
@@ -180,16 +192,13 @@ static const struct sandbox_call spawner[] = {
     BITS(clone, 1, NEW_SPACES, 0), ANY(execve), ANY(pidfd_open), ANY(kill), ANY(tgkill),
     ANY(pidfd_send_signal),
     /* the worker's own list, on top of this one */
-    ANY(seccomp),
-    END,
-};
+    ANY(seccomp), ANY(landlock_create_ruleset), ANY(landlock_restrict_self), END};
 
 static const struct sandbox_call spawner_old[] = {
 #ifdef __x86_64__
     ANY(vfork), ANY(fork),
 #endif
-    END,
-};
+    END};
 
 static const struct sandbox_call *const spawner_lists[] = {
     common, common_old, driver, driver_old, spawner, spawner_old, NULL,
@@ -226,17 +235,14 @@ const struct sandbox_call sandbox_hostile[] = {
 #ifdef SYS_kexec_file_load
     ANY(kexec_file_load),
 #endif
-    END,
-};
+    END};
 
 /* Its flags lie in memory, where a filter cannot look; without it the C library takes clone(). */
 const struct sandbox_call sandbox_missing[] = {ANY(clone3), END};
 
 /* What `report` speaks with the kernel. */
-const struct sandbox_call sandbox_reporting[] = {
-    IS(ioctl, 2, (uint32_t)SECCOMP_IOCTL_NOTIF_RECV),
-    IS(ioctl, 2, (uint32_t)SECCOMP_IOCTL_NOTIF_SEND),
-    END,
-};
+const struct sandbox_call sandbox_reporting[] = {IS(ioctl, 2, (uint32_t)SECCOMP_IOCTL_NOTIF_RECV),
+                                                 IS(ioctl, 2, (uint32_t)SECCOMP_IOCTL_NOTIF_SEND),
+                                                 END};
 
-const int16_t sandbox_newest = SYS_futex_waitv;
+const int16_t sandbox_newest = 449; /* futex_waitv, Linux 5.16 */

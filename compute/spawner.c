@@ -138,8 +138,7 @@ static int start(pid_t *pid, const char *const *arguments, const int *fds, int c
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    error =
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     if (error == 0 && out >= 0) {
         error = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
     }
@@ -182,9 +181,9 @@ static int start_worker(const struct spawner_request *request, const int *fds, p
     snprintf(threads, sizeof threads, "%d", request->threads);
     snprintf(memory, sizeof memory, "%llu", (unsigned long long)request->device_bytes);
     const char *const arguments[] = {
-        "kilnd",        "worker", request->device, "--job-fd", job,         "--control-fd", control,
-        "--arena-fd",   arena,    "--arena-size",  size,       "--slots",   slots,          "--threads",
-        threads,        "--device-bytes",          memory,     NULL,
+        "kilnd", "worker",     request->device, "--job-fd",       job,    "--control-fd",
+        control, "--arena-fd", arena,           "--arena-size",   size,   "--slots",
+        slots,   "--threads",  threads,         "--device-bytes", memory, NULL,
     };
     return start(pid, arguments, fds, FDS_MAX, -1);
 }

@@ -152,7 +152,9 @@ static void spawner_lose(struct dispatch *dispatch, const char *how) {
     pidfd_kill(spawner->pidfd, SIGKILL); /* should it still be there: all workers die with it */
     for (int i = 0; i < dispatch->count; i++) {
         struct supervisor *supervisor = &dispatch->supervisors[i];
-        supervisor_kill_locked(supervisor, "the process that starts workers has ended");
+        supervisor_kill_locked(supervisor, "");
+        snprintf(supervisor->reason, sizeof supervisor->reason, "%s",
+                 "the process that starts workers has ended");
         supervisor->broken = true;
     }
     queue_reject_locked(dispatch, &finished);
@@ -209,8 +211,8 @@ static bool reply_take(int socket, struct spawner_reply *reply, int *pidfd) {
         uint64_t now = clock_ns();
         ready = now < until ? poll(&answer, 1, (int)((until - now) / MS) + 1) : 0;
     } while (ready < 0 && errno == EINTR);
-    if (ready <= 0 || recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) !=
-                          (ssize_t)sizeof *reply) {
+    if (ready <= 0 ||
+        recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof *reply) {
         return false;
     }
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
@@ -292,8 +294,7 @@ bool spawn_ended(struct dispatch *dispatch, const struct spawned *spawned, char 
         snprintf(how, size, "is gone");
         return true;
     }
-    snprintf(how, size,
-             reply.code == CLD_EXITED ? "ended with code %d" : "was killed by signal %d",
+    snprintf(how, size, reply.code == CLD_EXITED ? "ended with code %d" : "was killed by signal %d",
              reply.status);
     return true;
 }

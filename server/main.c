@@ -135,9 +135,8 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv, int first);
 } roles[] = {
-    {"serve", role_serve}, {"worker", role_worker},
-    {"spawner", role_spawner}, {"probe", role_probe},   {"healthcheck", role_healthcheck},
-    {"key", keytool_run},
+    {"serve", role_serve}, {"worker", role_worker},           {"spawner", role_spawner},
+    {"probe", role_probe}, {"healthcheck", role_healthcheck}, {"key", keytool_run},
 };
 
 int main(int argc, char **argv) {
