@@ -7,8 +7,8 @@
  *
  * Report: every call that is not on the list waits until a thread of ours has logged it, and then
  * goes on (SECCOMP_RET_USER_NOTIF with CONTINUE, Linux 5.7). That thread makes only calls that are
- * on the list, or it would wait for itself. The spawner has no filter then: a process whose parent
- * reports cannot report itself.
+ * on the list, or it would wait for itself. A process with a filter that reports can have no other
+ * such filter, nor can its children: the spawner and the front's first step have none then.
  *
  * Threads: see sandbox.h; the reporting thread starts here and never ends.
  */
@@ -253,7 +253,8 @@ static enum sandbox_state state_wanted(enum sandbox_profile profile) {
         return SANDBOX_OFF;
     }
     if (text && strcmp(text, "report") == 0) {
-        return profile == SANDBOX_SPAWNER ? SANDBOX_OFF : SANDBOX_REPORT;
+        bool first = profile == SANDBOX_SPAWNER || profile == SANDBOX_OPENING;
+        return first ? SANDBOX_OFF : SANDBOX_REPORT;
     }
     return SANDBOX_ON;
 }
@@ -262,7 +263,7 @@ enum sandbox_state sandbox_enter(enum sandbox_profile profile) {
     struct program program;
     enum sandbox_state state = state_wanted(profile);
     if (state == SANDBOX_OFF) {
-        log_info("sandbox off");
+        log_write(profile == SANDBOX_FRONT ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "sandbox off");
         return state;
     }
     program_make(&program, profile, state == SANDBOX_REPORT);
@@ -274,8 +275,9 @@ enum sandbox_state sandbox_enter(enum sandbox_profile profile) {
         log_warning("sandbox off: the kernel refuses it (%s)", strerror(errno));
         return SANDBOX_ABSENT;
     }
-    log_info("sandbox %s, %d system calls allowed%s",
-             state == SANDBOX_REPORT ? "reports and refuses nothing" : "on", program.calls,
-             apart ? ", apart from other processes" : "");
+    log_write(profile == SANDBOX_OPENING ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
+              "sandbox %s, %d system calls allowed%s",
+              state == SANDBOX_REPORT ? "reports and refuses nothing" : "on", program.calls,
+              apart ? ", apart from other processes" : "");
     return state;
 }

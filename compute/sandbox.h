@@ -15,7 +15,8 @@
 #define KILN_COMPUTE_SANDBOX_H
 
 enum sandbox_profile {
-    SANDBOX_FRONT,   /* speaks HTTP: no new processes, threads, programs, connections or code */
+    SANDBOX_OPENING, /* the front before it opens its port: no new processes, programs or code */
+    SANDBOX_FRONT,   /* speaks HTTP: no new threads, sockets or files either */
     SANDBOX_SPAWNER, /* starts workers, which inherit this: what all of them need, and starting */
     SANDBOX_CPU,     /* worker on the CPU: reads files, computes, answers */
     SANDBOX_CUDA,    /* worker on a GPU: also what its driver needs */

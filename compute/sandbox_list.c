@@ -110,6 +110,30 @@ static const struct sandbox_call front[] = {
 static const struct sandbox_call *const front_lists[] = {common,  common_old, no_code,
                                                          own_end, front,      NULL};
 
+/* Until it listens: addresses, the port, its threads, its certificate, the file for --port-file. */
+static const struct sandbox_call opening[] = {IS(socket, 1, AF_INET),
+                                              IS(socket, 1, AF_INET6),
+                                              IS(socket, 1, AF_NETLINK),
+                                              ANY(bind),
+                                              ANY(listen),
+                                              ANY(connect),
+                                              ANY(openat),
+                                              ANY(renameat2),
+                                              ANY(unlinkat),
+                                              ANY(fcntl),
+                                              ANY(seccomp),
+                                              IS(prctl, 1, PR_SET_NO_NEW_PRIVS),
+                                              END};
+
+static const struct sandbox_call opening_old[] = {
+#ifdef __x86_64__
+    ANY(open), ANY(rename), ANY(unlink),
+#endif
+    END};
+
+static const struct sandbox_call *const opening_lists[] = {
+    common, common_old, no_code, own_end, threads, front, opening, opening_old, NULL};
+
 /* ---- the worker on the CPU: its arena and its two sockets are there before it starts ---- */
 
 static const struct sandbox_call *const cpu_lists[] = {common,  common_old, no_code,
@@ -205,9 +229,8 @@ static const struct sandbox_call *const spawner_lists[] = {
 };
 
 const struct sandbox_call *const *const sandbox_allowed[SANDBOX_PROFILES] = {
-    [SANDBOX_FRONT] = front_lists,
-    [SANDBOX_SPAWNER] = spawner_lists,
-    [SANDBOX_CPU] = cpu_lists,
+    [SANDBOX_OPENING] = opening_lists, [SANDBOX_FRONT] = front_lists,
+    [SANDBOX_SPAWNER] = spawner_lists, [SANDBOX_CPU] = cpu_lists,
     [SANDBOX_CUDA] = cuda_lists,
 };
 

@@ -7,8 +7,8 @@
  * order when all slots are idle, at once otherwise.
  *
  * Signals of a terminal reach the whole process group; the front decides what they mean, so a
- * worker ignores them. Should the front die, so does the spawner, and with it, by the kernel's hand,
- * the worker (PR_SET_PDEATHSIG).
+ * worker ignores them. Should the front die, so does the spawner, and with it, by the kernel's
+ * hand, the worker (PR_SET_PDEATHSIG).
  */
 #include "compute/worker.h"
 #include "compute/log.h"

@@ -182,6 +182,7 @@ static bool start(struct service *service, const struct options *options,
                  status_row(status)->title);
         return false;
     }
+    sandbox_enter(SANDBOX_OPENING); /* whoever has to start programs has been started */
     return listener_create(service, listener, why, why_size);
 }
 

@@ -38,10 +38,11 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-enum { FRONT = 1 << SANDBOX_FRONT, SPAWNER = 1 << SANDBOX_SPAWNER, CPU = 1 << SANDBOX_CPU };
-enum { CUDA = 1 << SANDBOX_CUDA, ALL = FRONT | SPAWNER | CPU | CUDA };
+enum { OPEN = 1 << SANDBOX_OPENING, FRONT = 1 << SANDBOX_FRONT };
+enum { SPAWNER = 1 << SANDBOX_SPAWNER, CPU = 1 << SANDBOX_CPU, CUDA = 1 << SANDBOX_CUDA };
+enum { WIDE = CUDA | SPAWNER, ALL = OPEN | FRONT | CPU | WIDE };
 
-static const char *const names[SANDBOX_PROFILES] = {"front", "spawner", "cpu", "cuda"};
+static const char *const names[SANDBOX_PROFILES] = {"opening", "front", "spawner", "cpu", "cuda"};
 
 /* What a child says with its exit code, besides an errno. */
 enum { CODE_DONE = 0, CODE_ABSENT = 200 };
@@ -101,25 +102,25 @@ static void each_call_is_allowed_or_refused(void **state) {
     const long parent = (long)getpid(); /* of the children */
     const struct deed deeds[] = {
         {"reading a file", SYS_openat, {AT_FDCWD, PATH, O_RDONLY}, ALL},
-        {"writing a file", SYS_openat, {AT_FDCWD, PATH, O_WRONLY}, CUDA | SPAWNER},
-        {"reading and writing a file", SYS_openat, {AT_FDCWD, PATH, O_RDWR}, CUDA | SPAWNER},
-        {"making a file", SYS_openat, {AT_FDCWD, PATH, O_RDONLY | O_CREAT}, CUDA | SPAWNER},
-        {"emptying a file", SYS_openat, {AT_FDCWD, PATH, O_RDONLY | O_TRUNC}, CUDA | SPAWNER},
-        {"a nameless file", SYS_memfd_create, {PATH, 0}, CUDA | SPAWNER},
+        {"writing a file", SYS_openat, {AT_FDCWD, PATH, O_WRONLY}, OPEN | WIDE},
+        {"reading and writing a file", SYS_openat, {AT_FDCWD, PATH, O_RDWR}, OPEN | WIDE},
+        {"making a file", SYS_openat, {AT_FDCWD, PATH, O_RDONLY | O_CREAT}, OPEN | WIDE},
+        {"emptying a file", SYS_openat, {AT_FDCWD, PATH, O_RDONLY | O_TRUNC}, OPEN | WIDE},
+        {"a nameless file", SYS_memfd_create, {PATH, 0}, WIDE},
         {"memory", SYS_mmap, {0, PAGE, PROT_READ | PROT_WRITE, MAP, -1}, ALL},
-        {"memory for code", SYS_mmap, {0, PAGE, PROT_READ | PROT_EXEC, MAP, -1}, CUDA | SPAWNER},
+        {"memory for code", SYS_mmap, {0, PAGE, PROT_READ | PROT_EXEC, MAP, -1}, WIDE},
         {"nobody's process", SYS_kill, {parent, 0}, SPAWNER},
         {"nobody's thread", SYS_tgkill, {parent, parent, 0}, SPAWNER},
         {"nobody's limits", SYS_prlimit64, {parent, RLIMIT_NOFILE}, 0},
         {"limits of our own", SYS_prlimit64, {0, RLIMIT_NOFILE}, ALL},
-        {"a local socket", SYS_socket, {AF_UNIX, SOCK_DGRAM}, FRONT | CUDA | SPAWNER},
-        {"an IPv4 socket", SYS_socket, {AF_INET, SOCK_STREAM}, 0},
-        {"an IPv6 socket", SYS_socket, {AF_INET6, SOCK_DGRAM}, 0},
+        {"a local socket", SYS_socket, {AF_UNIX, SOCK_DGRAM}, OPEN | FRONT | WIDE},
+        {"an IPv4 socket", SYS_socket, {AF_INET, SOCK_STREAM}, OPEN},
+        {"an IPv6 socket", SYS_socket, {AF_INET6, SOCK_DGRAM}, OPEN},
         {"a packet socket", SYS_socket, {AF_PACKET, SOCK_RAW}, 0},
         {"another process", SYS_clone, {SIGCHLD}, SPAWNER},
         {"a user namespace", SYS_clone, {CLONE_NEWUSER | SIGCHLD}, 0},
         {"names of threads", SYS_prctl, {PR_SET_NAME, PATH}, ALL},
-        {"a seat for a debugger", SYS_prctl, {PR_SET_PTRACER, parent}, CUDA | SPAWNER},
+        {"a seat for a debugger", SYS_prctl, {PR_SET_PTRACER, parent}, WIDE},
         {"a new program", SYS_execveat, {AT_FDCWD, PATH}, 0},
         {"another user", SYS_setuid, {0}, 0},
         {"a device node", SYS_mknodat, {AT_FDCWD, PATH, 0600}, 0},
@@ -181,10 +182,10 @@ static void more_is_allowed_or_refused(void **state) {
         int allowed;
     } deeds[] = {
         {"another program", run_program, SPAWNER},
-        {"a connection", connect_somewhere, CUDA | SPAWNER},
-        {"typing for the user", push_to_terminal, CUDA | SPAWNER}, /* needs a terminal as well */
-        {"memory turned into code", make_code, CUDA | SPAWNER},
-        {"a thread", thread, CPU | CUDA | SPAWNER},
+        {"a connection", connect_somewhere, OPEN | WIDE},
+        {"typing for the user", push_to_terminal, WIDE}, /* needs a terminal as well */
+        {"memory turned into code", make_code, WIDE},
+        {"a thread", thread, OPEN | CPU | WIDE},
     };
     (void)state;
     need_sandbox();
@@ -343,14 +344,17 @@ static int enter_again(const void *argument) {
     return call(&deeds[0]) == (*second == SANDBOX_CPU ? EPERM : 0) ? call(&deeds[1]) : 1;
 }
 
-/* Workers are children of a confined spawner and confine themselves further. */
-static void workers_narrow_what_the_spawner_has(void **state) {
+/* Workers are children of a confined spawner and confine themselves further; the front does so in
+   two steps. */
+static void the_second_step_narrows_the_first(void **state) {
     static const enum sandbox_profile workers[] = {SANDBOX_CPU, SANDBOX_CUDA};
+    static const enum sandbox_profile front = SANDBOX_FRONT;
     (void)state;
     need_sandbox();
     for (size_t i = 0; i < COUNT(workers); i++) {
         assert_int_equal(confined(SANDBOX_SPAWNER, enter_again, &workers[i]), CODE_DONE);
     }
+    assert_int_equal(confined(SANDBOX_OPENING, enter_again, &front), CODE_DONE);
 }
 
 /* As root too, and whatever the machine says of debuggers. */
@@ -478,8 +482,10 @@ static void no_row_is_dead(void **state) {
                 assert_true(row->number >= 0 && row->number <= sandbox_newest);
                 assert_false(list_has(sandbox_hostile, row->number));
                 assert_false(list_has(sandbox_missing, row->number));
-                if (profile == SANDBOX_CPU || profile == SANDBOX_CUDA) {
-                    assert_true(profile_has(SANDBOX_SPAWNER, row->number));
+                enum sandbox_profile first =
+                    profile == SANDBOX_FRONT ? SANDBOX_OPENING : SANDBOX_SPAWNER;
+                if (profile != SANDBOX_OPENING) {
+                    assert_true(profile_has(first, row->number));
                 }
             }
         }
@@ -497,7 +503,7 @@ int main(void) {
 #endif
         cmocka_unit_test(common_work_goes_on),
         cmocka_unit_test(older_threads_are_confined),
-        cmocka_unit_test(workers_narrow_what_the_spawner_has),
+        cmocka_unit_test(the_second_step_narrows_the_first),
         cmocka_unit_test(workers_cannot_look_into_others),
         cmocka_unit_test(without_the_kernel_there_is_no_sandbox),
         cmocka_unit_test(off_means_off),
