@@ -131,7 +131,7 @@ static enum kiln_status trouble_run(struct task *task) {
         return KILN_DEVICE_FAULT;
     case DEED_HANG:
         for (;;) {
-            pause();
+            sleep_ms(1000);
         }
     case DEED_SHORT:
         if (tries < params->seed) {
