@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define EXIT_USAGE 2
 
@@ -64,6 +65,9 @@ static int role_probe(int argc, char **argv, int first) {
     (void)argc;
     (void)argv;
     (void)first;
+    if (getenv("KILN_PARENT_PID") != NULL) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a driver that hangs must not outlive the daemon */
+    }
     log_init(LOG_LEVEL_WARNING, "probe");
     return worker_probe();
 }

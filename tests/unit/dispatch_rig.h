@@ -1,10 +1,10 @@
 /*
  * dispatch_rig.h: a dispatcher with real worker processes inside a test program.
  *
- * The program is its own worker and spawner: started as "… worker <device> …" it runs worker_run, as
- * kilnd does. Its list of job kinds has, besides the real Mandelbrot (which is the canary), a kind made
- * for trouble: it fills its result with a pattern and can wait at a gate, crash, hang or lie.
- * Gate and counter of attempts lie in the job's input block, which both processes see.
+ * The program is its own worker and spawner: started as "… worker <device> …" it runs worker_run,
+ * as kilnd does. Its list of job kinds has, besides the real Mandelbrot (which is the canary), a
+ * kind made for trouble: it fills its result with a pattern and can wait at a gate, crash, hang or
+ * lie. Gate and counter of attempts lie in the job's input block, which both processes see.
  */
 #ifndef KILN_TESTS_DISPATCH_RIG_H
 #define KILN_TESTS_DISPATCH_RIG_H
