@@ -99,3 +99,13 @@ void log_write(enum log_level level, const char *format, ...) {
     print_time(time);
     (as_json ? line_json : line_plain)(time, level, message);
 }
+
+enum log_level log_level_environment(void) {
+    const char *text = getenv("KILN_LOG_LEVEL");
+    for (int i = LOG_LEVEL_ERROR; text != NULL && i <= LOG_LEVEL_DEBUG; i++) {
+        if (strcmp(text, level_names[i]) == 0) {
+            return (enum log_level)i;
+        }
+    }
+    return LOG_LEVEL_INFO;
+}

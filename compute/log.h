@@ -13,6 +13,8 @@ enum log_level { LOG_LEVEL_ERROR, LOG_LEVEL_WARNING, LOG_LEVEL_INFO, LOG_LEVEL_D
    line. */
 void log_init(enum log_level level, const char *role);
 enum log_level log_level_get(void);
+/** The level in KILN_LOG_LEVEL, which children of the front inherit; else INFO. */
+enum log_level log_level_environment(void);
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define log_error(...)   log_write(LOG_LEVEL_ERROR, __VA_ARGS__)

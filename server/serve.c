@@ -8,6 +8,7 @@
 #include "server/serve.h"
 
 #include "compute/log.h"
+#include "compute/sandbox.h"
 #include "server/access.h"
 #include "server/addresses.h"
 #include "server/cors.h"
@@ -51,11 +52,14 @@ static void descriptors_raise(void) {
     }
 }
 
-/* What workers inherit: the log level, and where the driver caches compiled kernels. */
+/* What workers inherit: the log level, their sandbox, and where the driver caches compiled kernels.
+ */
 static void environment_set(const struct options *options) {
     static const char *const levels[] = {"error", "warning", "info", "debug"};
+    static const char *const sandboxes[] = {"on", "off", "report"};
     char path[OPTION_TEXT_MAX + 16];
     setenv("KILN_LOG_LEVEL", levels[options->log_level], 1);
+    setenv("KILN_SANDBOX", sandboxes[options->sandbox], 1);
     if (options->state_dir[0] == '\0') {
         return;
     }
@@ -178,6 +182,7 @@ static bool start(struct service *service, const struct options *options,
                  status_row(status)->title);
         return false;
     }
+    sandbox_enter(SANDBOX_OPENING); /* whoever has to start programs has been started */
     return listener_create(service, listener, why, why_size);
 }
 
@@ -211,6 +216,7 @@ int serve_run(const struct options *options) {
         log_error("--port-file %s: %s", options->port_file, strerror(errno));
         goto out;
     }
+    sandbox_enter(SANDBOX_FRONT); /* everything is open that ever will be */
     log_info("kilnd %s on port %d, devices: %s", KILN_VERSION, listener_port(listener),
              service->kinds);
     notify_send("READY=1");
@@ -223,7 +229,7 @@ int serve_run(const struct options *options) {
     signals_unblock(&set);
     notify_send("STOPPING=1");
     drain(service, listener);
-    code = EXIT_SUCCESS;
+    code = atomic_load(&service->crippled) ? EXIT_FAILURE : EXIT_SUCCESS;
 out:
     stop(service, listener);
     log_info("stopped");
