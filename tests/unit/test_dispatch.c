@@ -339,7 +339,7 @@ static void a_job_that_does_not_stop_is_ended_with_its_worker(void **state) {
     rig_close(&rig);
 }
 
-/* Holds on to the process: killed, it stays in the table of processes until the holder is gone.
+/* Holds on to the process: killed, it stops on its way out until the holder is gone.
    0 where that is not allowed. */
 static pid_t holder_start(pid_t held) {
     int ends[2];
@@ -347,7 +347,8 @@ static pid_t holder_start(pid_t held) {
     assert_int_equal(pipe(ends), 0);
     pid_t holder = fork();
     if (holder == 0) {
-        if (ptrace(PTRACE_SEIZE, held, NULL, NULL) == 0 && write(ends[1], &byte, 1) == 1) {
+        if (ptrace(PTRACE_SEIZE, held, NULL, PTRACE_O_TRACEEXIT) == 0 &&
+            write(ends[1], &byte, 1) == 1) {
             pause();
         }
         _exit(0);
@@ -383,7 +384,7 @@ static void an_expired_job_ends_before_its_worker_does(void **state) {
     print_message("  answered %.3f s after the deadline of 1 s, before its worker had ended\n",
                   (double)(clock_ns() - began) * 1e-9 - 1);
     struct look look = rig_look(&rig, "cpu:0");
-    assert_int_equal(look.pid, worker); /* not reaped yet */
+    assert_int_equal(look.pid, worker); /* not gone yet */
     assert_int_equal(look.state, DEVICE_RESTARTING);
     kill(holder, SIGKILL);
     waitpid(holder, NULL, 0);
