@@ -70,6 +70,17 @@ static int parent_of(int pid) {
     return end != NULL && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
 }
 
+/* Is it a child of the process, or a child's? Workers are started by a process of their own. */
+static bool descends_from(int pid, int ancestor) {
+    for (int depth = 0; pid > 1 && depth < 4; depth++) {
+        pid = parent_of(pid);
+        if (pid == ancestor) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static int number_compare(const void *a, const void *b) {
     return ((const struct watch_process *)a)->pid - ((const struct watch_process *)b)->pid;
 }
@@ -87,7 +98,7 @@ static bool processes_read(struct watch *watch, int pid, char *why, size_t why_s
     watch->processes = 1;
     for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
         int child = isdigit((unsigned char)entry->d_name[0]) ? atoi(entry->d_name) : 0;
-        if (child > 0 && parent_of(child) == pid && watch->processes < WATCH_PROCESSES_MAX &&
+        if (child > 0 && descends_from(child, pid) && watch->processes < WATCH_PROCESSES_MAX &&
             process_read(&watch->process[watch->processes], child)) {
             watch->processes++;
         }
@@ -95,7 +106,7 @@ static bool processes_read(struct watch *watch, int pid, char *why, size_t why_s
     closedir(folder);
     qsort(watch->process + 1, watch->processes - 1, sizeof watch->process[0], number_compare);
     for (size_t i = 1; i < watch->processes; i++) {
-        snprintf(watch->process[i].name, sizeof watch->process[i].name, "worker %zu", i);
+        snprintf(watch->process[i].name, sizeof watch->process[i].name, "child %zu", i);
     }
     return true;
 }

@@ -22,10 +22,11 @@ for _ in $(seq 600); do
 done
 url=http://127.0.0.1:$(<"$folder/port")
 
-# Resident memory of the daemon and its children, in KiB.
+# Resident memory of the daemon, of its children and of theirs, in KiB.
 resident() {
-    local pid sum=0
-    for pid in "$daemon" $(ps -o pid= --ppid "$daemon"); do
+    local pid sum=0 children
+    children=$(ps -o pid= --ppid "$daemon" | tr -d ' ' | paste -sd,)
+    for pid in "$daemon" ${children//,/ } $(ps -o pid= --ppid "$children"); do
         sum=$((sum + $(awk '/^VmRSS:/ {print $2}' "/proc/$pid/status")))
     done
     echo $sum
