@@ -20,6 +20,7 @@
 #include "server/guard.h"
 #include "server/router.h"
 #include "server/service.h"
+#include "server/tracing.h"
 #include "server/url.h"
 
 #include <microhttpd.h>
@@ -49,9 +50,11 @@ struct exchange {
     enum method method;
     struct match match;
     struct pass pass; /* access.c's */
+    struct tracing tracing;
     enum stage stage;
-    bool close; /* the connection ends with this answer */
-    int http;   /* status code of the answer; 0 while there is none */
+    bool close;           /* the connection ends with this answer */
+    int http;             /* status code of the answer; 0 while there is none */
+    uint64_t answer_size; /* bytes of its body */
 
     struct framing framing;
     struct block body;

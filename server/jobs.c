@@ -147,6 +147,7 @@ static void job_prepare(struct exchange *exchange) {
     job->type = exchange->match.route->type;
     job->watch_fd = client_fd(exchange->client);
     job->owner = access_owner(exchange);
+    job->trace = exchange->tracing.trace;
     if (job_check(exchange) != KILN_OK) {
         return;
     }
@@ -264,14 +265,15 @@ static struct MHD_Response *kept_make(const struct exchange *exchange, uint64_t 
     return response;
 }
 
-/* A kept result. Its answer to GETs is kept too and made anew every second, for its age. */
+/* A kept result. Its answer to GETs is kept too and made anew every second, for its age; many
+   connections share it, so only who wants to be named has one of its own. */
 static enum MHD_Result kept_reply(struct exchange *exchange) {
     struct result *result = exchange->result;
     const char *media = format_row(result->format)->media;
     uint64_t age = (clock_ns() - result->made_ns) / UINT64_C(1000000000);
     bool get = (exchange->method & (METHOD_GET | METHOD_HEAD)) != 0;
     if (!get || exchange->close || atomic_load(&exchange->service->draining) ||
-        access_tells(exchange) || cors_tells(exchange)) {
+        access_tells(exchange) || cors_tells(exchange) || exchange->tracing.named) {
         return reply_send(exchange, MHD_HTTP_OK, media, kept_make(exchange, age));
     }
     enum MHD_Result done = MHD_NO;
@@ -287,7 +289,7 @@ static enum MHD_Result kept_reply(struct exchange *exchange) {
         result->forget = MHD_destroy_response;
     }
     if (*answer != NULL) {
-        done = reply_again(exchange, MHD_HTTP_OK, *answer);
+        done = reply_again(exchange, MHD_HTTP_OK, *answer, result->size);
     }
     pthread_mutex_unlock(&result->lock);
     return done;
