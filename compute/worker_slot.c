@@ -13,6 +13,7 @@
 #include "compute/worker_private.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -238,6 +239,8 @@ static void serve(struct worker *worker, struct stream *stream) {
         ORDER_ACQUIRE(worker);
         command_run(worker, stream, &command, &answer);
         ORDER_RELEASE(worker);
+        log_about(LOG_LEVEL_DEBUG, &command.trace, "job %016" PRIx64 " ends: %s", command.id,
+                  status_row((enum kiln_status)answer.status)->slug);
         if (answer.status == KILN_NO_MEMORY) {
             /* What it took before there was no more goes back at once: others need it. */
             worker->backend->begin(stream, NULL);
@@ -246,7 +249,7 @@ static void serve(struct worker *worker, struct stream *stream) {
             return;
         }
         if (answer.status == KILN_DEVICE_FAULT) {
-            log_error("device fault: %s", answer.detail);
+            log_about(LOG_LEVEL_ERROR, &command.trace, "device fault: %s", answer.detail);
             _exit(WORKER_EXIT_DEVICE_FAULT);
         }
     }

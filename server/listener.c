@@ -10,6 +10,7 @@
 #include "compute/log.h"
 #include "server/addresses.h"
 #include "server/exchange.h"
+#include "server/journal.h"
 #include "server/loop.h"
 #include "server/metrics.h"
 #include "server/tls.h"
@@ -224,8 +225,7 @@ static void request_end(void *context, struct MHD_Connection *connection, void *
     double seconds = (double)(clock_ns() - exchange->started_ns) / 1e9;
     int http = code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? exchange->http : 0;
     metrics_request(exchange->match.route, exchange->method, http, seconds);
-    log_debug("%s %.200s %d %.3f ms%s", method_name(exchange->method), exchange->target,
-              exchange->http, seconds * 1e3, http == 0 ? " (cut off)" : "");
+    journal_write(exchange, http == 0, seconds);
     exchange_destroy(exchange);
     *request = NULL;
 }

@@ -91,6 +91,8 @@ static const struct option_row rows[] = {
      "directory of the driver's cache of compiled kernels"},
     {"log-level", OPTION_CHOICE, AT(log_level), 0, 0, "info", levels,
      "error, warning, info or debug"},
+    {"log-requests", OPTION_SWITCH, AT(log_requests), 0, 0, "false", NULL,
+     "a line in the log for every request (at log level info and debug)"},
     {"log-format", OPTION_CHOICE, AT(log_format), 0, 0, "text", log_formats,
      "text, or json: one object a line"},
     {"config", OPTION_TEXT, AT(config), 0, 0, "", NULL, "file of lines `name = value`"},

@@ -28,6 +28,7 @@ struct options {
     char keys[OPTION_TEXT_MAX];      /* "" for none: everybody may do everything */
     char tls_cert[OPTION_TEXT_MAX], tls_key[OPTION_TEXT_MAX]; /* "" for none */
     char cors_origin[OPTION_LIST_MAX];                        /* "" for none */
+    bool log_requests;                                        /* a line for every request */
     bool allow_open;             /* other machines may ask without keys */
     char hosts[OPTION_TEXT_MAX]; /* names that a daemon without keys answers to (hosts.h) */
     uint64_t slots, threads;     /* 0: the default of the device */
