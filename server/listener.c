@@ -8,6 +8,7 @@
 #include "server/listener.h"
 
 #include "compute/log.h"
+#include "server/activation.h"
 #include "server/addresses.h"
 #include "server/exchange.h"
 #include "server/journal.h"
@@ -15,6 +16,7 @@
 #include "server/metrics.h"
 #include "server/tls.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -24,10 +26,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 struct listener {
     int port;
+    char place[160];
     struct tls tls;
     size_t count;
     struct loop *loops[];
@@ -66,26 +70,32 @@ static int socket_open(const struct addrinfo *address) {
     return fd;
 }
 
-static bool is_loopback(const struct sockaddr *address) {
+/* Whether only this machine reaches it. */
+static bool is_local(const struct sockaddr *address) {
     struct sockaddr_in v4;
     struct sockaddr_in6 v6;
     if (address->sa_family == AF_INET) {
         memcpy(&v4, address, sizeof v4);
         return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
     }
-    memcpy(&v6, address, sizeof v6);
-    return address->sa_family == AF_INET6 &&
-           (IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
-            (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == 127));
+    if (address->sa_family == AF_INET6) {
+        memcpy(&v6, address, sizeof v6);
+        return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
+               (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == 127);
+    }
+    return address->sa_family == AF_UNIX;
+}
+
+static bool is_guarded(const struct options *options) {
+    return options->keys[0] != '\0' || options->allow_open;
 }
 
 /* The first of the addresses that can be bound; -1 with errno. EPERM: others could reach it, and
    nobody has said that they may. */
 static int addresses_bind(const struct addrinfo *addresses, const struct options *options) {
-    bool guarded = options->keys[0] != '\0' || options->allow_open;
     int fd = -1;
     for (const struct addrinfo *row = addresses; row != NULL && fd < 0; row = row->ai_next) {
-        if (!guarded && !is_loopback(row->ai_addr)) {
+        if (!is_guarded(options) && !is_local(row->ai_addr)) {
             errno = EPERM;
             return -1;
         }
@@ -93,6 +103,10 @@ static int addresses_bind(const struct addrinfo *addresses, const struct options
     }
     return fd;
 }
+
+#define OPEN_REFUSED                                                                               \
+    "other machines could use this daemon without a key. Give it --keys FILE (`kilnd key new` "    \
+    "makes keys), or --allow-open to serve everybody"
 
 static int socket_listen(const struct options *options, char *why, size_t why_size) {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC,
@@ -113,10 +127,7 @@ static int socket_listen(const struct options *options, char *why, size_t why_si
     }
     int fd = addresses_bind(addresses, options);
     if (fd < 0 && errno == EPERM) {
-        snprintf(why, why_size,
-                 "--listen %.100s: other machines could use this daemon without a key. Give it "
-                 "--keys FILE (`kilnd key new` makes keys), or --allow-open to serve everybody",
-                 text);
+        snprintf(why, why_size, "--listen %.100s: " OPEN_REFUSED, text);
     } else if (fd < 0) {
         snprintf(why, why_size, "--listen %.100s: %s", text, strerror(errno));
     }
@@ -124,17 +135,54 @@ static int socket_listen(const struct options *options, char *why, size_t why_si
     return fd;
 }
 
-static int socket_port(int fd) {
+/* The socket that was passed, or one that is opened here. -1 with `why`. */
+static int socket_get(const struct options *options, char *why, size_t why_size) {
+    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
+    socklen_t size = sizeof address;
+    int fd = activation_socket();
+    if (fd < 0) {
+        return socket_listen(options, why, why_size);
+    }
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0 ||
+        (!is_guarded(options) && !is_local((struct sockaddr *)&address))) {
+        snprintf(why, why_size, "the socket that was passed: " OPEN_REFUSED);
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Where it listens, from the socket itself. */
+static void place_find(struct listener *listener, int fd, bool secure) {
     union {
         struct sockaddr any;
         struct sockaddr_in v4;
         struct sockaddr_in6 v6;
+        struct sockaddr_un local;
     } address;
     socklen_t size = sizeof address;
+    char host[INET6_ADDRSTRLEN] = "";
+    const char *scheme = secure ? "https" : "http";
+    memset(&address, 0, sizeof address);
     if (getsockname(fd, &address.any, &size) != 0) {
-        return 0;
+        return;
     }
-    return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
+    if (address.any.sa_family == AF_INET6) {
+        inet_ntop(AF_INET6, &address.v6.sin6_addr, host, sizeof host);
+        listener->port = ntohs(address.v6.sin6_port);
+        snprintf(listener->place, sizeof listener->place, "%s://[%s]:%d", scheme, host,
+                 listener->port);
+    } else if (address.any.sa_family == AF_INET) {
+        inet_ntop(AF_INET, &address.v4.sin_addr, host, sizeof host);
+        listener->port = ntohs(address.v4.sin_port);
+        snprintf(listener->place, sizeof listener->place, "%s://%s:%d", scheme, host,
+                 listener->port);
+    } else {
+        const char *path = address.local.sun_path; /* an abstract name begins with a NUL */
+        bool abstract = path[0] == '\0';
+        snprintf(listener->place, sizeof listener->place, "unix:%s%.*s", abstract ? "@" : "",
+                 (int)(sizeof address.local.sun_path - abstract), path + abstract);
+    }
 }
 
 static struct client *connection_client(struct MHD_Connection *connection) {
@@ -297,7 +345,7 @@ static bool loops_start(struct listener *listener, struct service *service, int 
 
 bool listener_create(struct service *service, struct listener **out, char *why, size_t why_size) {
     const struct options *options = service->options;
-    int fd = socket_listen(service->options, why, why_size);
+    int fd = socket_get(options, why, why_size);
     if (fd < 0) {
         return false;
     }
@@ -307,7 +355,7 @@ bool listener_create(struct service *service, struct listener **out, char *why, 
     bool good = listener != NULL &&
                 tls_load(&listener->tls, options->tls_cert, options->tls_key, why, why_size);
     if (good) {
-        listener->port = socket_port(fd);
+        place_find(listener, fd, options->tls_cert[0] != '\0');
         good = loops_start(listener, service, fd);
     }
     close(fd);
@@ -317,6 +365,18 @@ bool listener_create(struct service *service, struct listener **out, char *why, 
 
 int listener_port(const struct listener *listener) {
     return listener->port;
+}
+
+const char *listener_place(const struct listener *listener) {
+    return listener->place;
+}
+
+bool listener_turns(struct listener *listener) {
+    bool all = true;
+    for (size_t i = 0; i < listener->count; i++) {
+        all = loop_turns(listener->loops[i]) && all;
+    }
+    return all;
 }
 
 void listener_quiesce(struct listener *listener) {
