@@ -78,6 +78,8 @@ static const struct option_row rows[] = {
      "silence, or crawling, after which a connection is cut"},
     {"keys", OPTION_TEXT, AT(keys), 0, 0, "", NULL,
      "file of API keys (`kilnd key new` makes one); read again on SIGHUP"},
+    {"wrong-keys", OPTION_COUNT, AT(wrong_keys), 0, 1000000, "30", NULL,
+     "unknown keys that an address may send in a minute before it gets 429; 0: no limit"},
     {"allow-open", OPTION_SWITCH, AT(allow_open), 0, 0, "false", NULL,
      "serve other machines without keys"},
     {"hosts", OPTION_TEXT, AT(hosts), 0, 0, "", NULL,

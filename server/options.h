@@ -40,6 +40,7 @@ struct options {
     uint64_t queue; /* jobs */
     uint64_t connections, connections_per_address;
     uint64_t http_threads;
+    uint64_t wrong_keys;                          /* of an address in a minute; 0: no limit */
     double deadline, drain_timeout, idle_timeout; /* seconds */
     int32_t log_format;                           /* 0: text, 1: JSON */
     int32_t log_level;                            /* enum log_level */

@@ -137,7 +137,7 @@ static bool doors_make(struct service *service, const struct options *options, c
         return false;
     }
     if (options->keys[0] != '\0') {
-        service->access = access_create(options->keys, why, why_size);
+        service->access = access_create(options->keys, options->wrong_keys, why, why_size);
         if (service->access == NULL) {
             return false;
         }
