@@ -18,6 +18,7 @@
 #include "server/clients.h"
 #include "server/flight.h"
 #include "server/guard.h"
+#include "server/loader.h"
 #include "server/router.h"
 #include "server/service.h"
 #include "server/tracing.h"
@@ -81,8 +82,8 @@ struct exchange {
     bool settles;    /* its result was put into the cache and is to be moved there */
     uint64_t age_ns; /* oldest result that the client takes */
 
-    struct exchange *next; /* the loader's */
-    char text[];           /* target, and a copy that the url points into */
+    struct load load; /* the loader's */
+    char text[];      /* target, and a copy that the url points into */
 };
 
 /** NULL if memory ran out. `target` is copied. */

@@ -163,7 +163,10 @@ static void job_prepare(struct exchange *exchange) {
     exchange->outcome = unchanged(exchange) ? OUTCOME_UNCHANGED : OUTCOME_JOB;
 }
 
-void jobs_load(struct exchange *exchange) {
+/* On a loader's thread: prepares a suspended exchange and submits or resumes it. */
+static void load_run(struct load *load) {
+    struct exchange *exchange =
+        (struct exchange *)(void *)((char *)load - offsetof(struct exchange, load));
     struct service *service = exchange->service;
     job_prepare(exchange);
     if (exchange->outcome != OUTCOME_JOB || reuse_find(exchange)) {
@@ -355,7 +358,8 @@ enum MHD_Result jobs_handle(struct exchange *exchange) {
     }
     exchange_suspend(exchange);
     if (large) {
-        loader_push(service->loader, exchange);
+        exchange->load.run = load_run;
+        loader_push(service->loader, LOAD_BODY, &exchange->load); /* stops after the service */
     } else {
         reuse_submit(exchange, dispatch);
     }

@@ -116,11 +116,12 @@ static void drain(struct service *service, struct listener *listener) {
 /* After this, nothing is suspended and nothing can be. */
 static void stop(struct service *service, struct listener *listener) {
     service_close(service);
-    loader_destroy(service->loader);
+    loader_stop(service->loader);
     if (listener != NULL) {
         requests_wait(service, SEND_TIMEOUT_S);
     }
     listener_destroy(listener);
+    loader_destroy(service->loader);
     clients_destroy(service->clients);
     addresses_destroy(service->addresses);
     access_destroy(service->access);
@@ -160,7 +161,7 @@ static bool start(struct service *service, const struct options *options,
         return false;
     }
     if (clients_create(options->idle_timeout, &service->clients) != KILN_OK ||
-        loader_create(jobs_load, &service->loader) != KILN_OK) {
+        loader_create(&service->loader) != KILN_OK) {
         snprintf(why, why_size, "threads cannot be made");
         return false;
     }
