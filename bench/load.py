@@ -43,6 +43,8 @@ ROWS = (
     Row("deep", "1500×1250×10 000 PNG, 8 connections", "mandelbrot-1500-deep", 8, "rate"),
     Row("jacobi", "Jacobi 400×266, 150 000 sweeps, p50", "jacobi-exact"),
     Row("lombscargle", "Lomb-Scargle, 1024 points, 32 768 frequencies, p50", "lombscargle-peaks"),
+    Row("curves", "light curves, 165 points, 20 000 frequencies, 64 connections",
+        "lombscargle-curves", 64, "rate"),
     Row("mix", "mix, 32 connections", "mix", 32, "rate"),
     Row("hit", "the same PNG, 64 connections", "cache-hit", 64, "rate", ("≥", 0.7), ("≥", 0.7),
         "nginx", "nginx"),

@@ -1,9 +1,10 @@
 /*
  * command.h: the packets between the front and a worker.
  *
- * Two SOCK_SEQPACKET pairs per worker. On the job socket the front sends `struct command` and any
- * idle slot thread of the worker takes it (packets are delivered to one receiver each) and sends
- * back one `struct answer`. On the control socket the worker's main thread sends a packet that
+ * Two SOCK_SEQPACKET pairs per worker. On the job socket the front sends one `struct command`, or
+ * up to GROUP_MAX of them in one packet for jobs that are alike (job.h), and any idle slot thread
+ * of the worker takes it (packets are delivered to one receiver each) and sends back as many
+ * `struct answer` in one packet. On the control socket the worker's main thread sends a packet that
  * starts with `struct notice`, followed by `size` bytes of JSON text (the device's description):
  * once when it is ready, then about every second as a sign of life. End of file on either socket
  * means the other side is gone. Both processes are the same binary, so layout is shared.
@@ -37,7 +38,8 @@ struct answer {
         status; /* enum kiln_status; KILN_DEVICE_FAULT: replace this worker, run the job again */
     uint64_t id;
     uint64_t result_size;
-    struct timing timing;
+    struct timing timing; /* device phases are those of the whole group */
+    uint32_t gathered;    /* jobs that ran together, itself included */
     char detail[JOB_DETAIL_MAX];
 };
 
@@ -49,7 +51,8 @@ struct notice {
     uint32_t magic;
     int32_t kind; /* FAILED: the text says why the device cannot be used, and the worker exits */
     uint32_t slots;
-    uint32_t size; /* bytes of text that follow */
+    uint32_t gather; /* jobs in one packet that are worth it here, at least 1 */
+    uint32_t size;   /* bytes of text that follow */
 };
 
 #endif

@@ -221,6 +221,7 @@ enum kiln_status dispatch_create(const struct dispatch_options *options, struct 
     locks_init(dispatch);
     dispatch->arena = options->arena;
     dispatch->slots = options->slots;
+    dispatch->gather = options->gather;
     dispatch->threads = options->threads;
     dispatch->queue_max = options->queue > 0 ? (size_t)options->queue : 0;
     /* Bounded, so that adding it to a clock never wraps. */
@@ -229,7 +230,7 @@ enum kiln_status dispatch_create(const struct dispatch_options *options, struct 
     dispatch->deadline_ns = (uint64_t)((deadline_s < 1e8 ? deadline_s : 1e8) * 1e9);
     dispatch->program = strdup(options->program);
     /* Jobs of dead workers come back to the queue on top of its own bound. */
-    dispatch->watched_max = dispatch->queue_max + 2 * (size_t)DEVICES_MAX * SLOTS_MAX;
+    dispatch->watched_max = dispatch->queue_max + 2 * (size_t)DEVICES_MAX * PLACES_MAX;
     dispatch->watched = calloc(dispatch->watched_max, sizeof *dispatch->watched);
     dispatch->watched_jobs = calloc(dispatch->watched_max, sizeof *dispatch->watched_jobs);
     if (!dispatch->program || !dispatch->watched || !dispatch->watched_jobs) {

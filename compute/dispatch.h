@@ -28,6 +28,7 @@ struct dispatch_options {
     const char *program;   /* path of this binary: /proc/self/exe */
     const char *devices;   /* "auto", "cpu", "cuda:0,cuda:1", … */
     int slots;             /* per worker, 0 for the default of its kind */
+    int gather;            /* small alike jobs in one launch at most, 0 for what suits the device */
     int threads;           /* CPU pool threads, 0 for one a core */
     int queue;             /* jobs that may wait */
     double deadline_s;     /* per job, from submission */
@@ -73,9 +74,10 @@ struct device_view {
     int slots, running;
     int pid; /* worker's process id; 0 for none */
     uint64_t jobs_done, jobs_failed, respawns;
-    double busy_s;   /* summed kernel + transfer + encode time */
-    double active_s; /* time with at least one job on it, canaries included */
-    double age_s;    /* seconds since the description was taken */
+    uint64_t gathered; /* jobs that ran together with others */
+    double busy_s;     /* summed kernel + transfer + encode time */
+    double active_s;   /* time with at least one job on it, canaries included */
+    double age_s;      /* seconds since the description was taken */
 };
 
 struct dispatch_stats {

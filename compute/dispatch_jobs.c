@@ -29,10 +29,10 @@ static void view_fill(const struct job *job, const char *device, uint64_t now,
 }
 
 static void running_view(const struct dispatch *dispatch, const struct supervisor *supervisor,
-                         int slot, uint64_t now, struct job_view *view) {
-    const struct job *job = supervisor->slot[slot].job;
+                         int place, uint64_t now, struct job_view *view) {
+    const struct job *job = supervisor->place[place].job;
     /* Another process writes it: it need not make sense. */
-    uint32_t progress = atomic_load_explicit(&queue_control(dispatch, supervisor, slot)->progress,
+    uint32_t progress = atomic_load_explicit(&queue_control(dispatch, supervisor, place)->progress,
                                              memory_order_relaxed);
     view_fill(job, supervisor->name, now, view);
     view->running = true;
@@ -41,8 +41,8 @@ static void running_view(const struct dispatch *dispatch, const struct superviso
 }
 
 /* The slot's job, unless there is none or it is the canary. */
-static struct job *slot_job(struct supervisor *supervisor, int slot) {
-    struct job *job = supervisor->slot[slot].job;
+static struct job *place_job(struct supervisor *supervisor, int place) {
+    struct job *job = supervisor->place[place].job;
     return job != &supervisor->canary ? job : NULL;
 }
 
@@ -53,12 +53,12 @@ static size_t views_fill_locked(struct dispatch *dispatch, struct job_view *view
     size_t count = 0;
     for (int i = 0; i < dispatch->count; i++) {
         struct supervisor *supervisor = &dispatch->supervisors[i];
-        for (int slot = 0; slot < supervisor->slots; slot++) {
-            if (!slot_job(supervisor, slot)) {
+        for (int place = 0; place < PLACES_MAX; place++) {
+            if (!place_job(supervisor, place)) {
                 continue;
             }
             if (count < capacity) {
-                running_view(dispatch, supervisor, slot, now, &views[count]);
+                running_view(dispatch, supervisor, place, now, &views[count]);
             }
             count++;
         }
@@ -88,20 +88,20 @@ enum kiln_status dispatch_jobs(struct dispatch *dispatch,
     return KILN_OK;
 }
 
-/* Where an unfinished job is: in a slot, or (supervisor NULL) in the queue. */
+/* Where an unfinished job is: at a worker, or (supervisor NULL) in the queue. */
 struct whereabouts {
     struct job *job;
     struct supervisor *supervisor;
-    int slot;
+    int place;
 };
 
 static bool find_locked(struct dispatch *dispatch, uint64_t id, struct whereabouts *found) {
     for (int i = 0; i < dispatch->count; i++) {
         struct supervisor *supervisor = &dispatch->supervisors[i];
-        for (int slot = 0; slot < supervisor->slots; slot++) {
-            struct job *job = slot_job(supervisor, slot);
+        for (int place = 0; place < PLACES_MAX; place++) {
+            struct job *job = place_job(supervisor, place);
             if (job && job->id == id) {
-                *found = (struct whereabouts){job, supervisor, slot};
+                *found = (struct whereabouts){job, supervisor, place};
                 return true;
             }
         }
@@ -120,7 +120,7 @@ bool dispatch_job(struct dispatch *dispatch, uint64_t id, struct job_view *view)
     pthread_mutex_lock(&dispatch->lock);
     bool found = find_locked(dispatch, id, &at);
     if (found && at.supervisor) {
-        running_view(dispatch, at.supervisor, at.slot, clock_ns(), view);
+        running_view(dispatch, at.supervisor, at.place, clock_ns(), view);
     } else if (found) {
         view_fill(at.job, at.job->device, clock_ns(), view);
     }
@@ -141,7 +141,7 @@ enum kiln_status dispatch_cancel(struct dispatch *dispatch, uint64_t id) {
         queue_end_locked(dispatch, at.job, KILN_CANCELLED, NULL, &dispatch->ended);
         dispatch_hurry_locked(dispatch, clock_ns());
     } else if (found && at.job->state == JOB_RUNNING) {
-        queue_cancel_locked(dispatch, at.supervisor, at.slot, JOB_CANCELLING);
+        queue_cancel_locked(dispatch, at.supervisor, at.place, JOB_CANCELLING);
     }
     pthread_mutex_unlock(&dispatch->lock);
     if (waiting) {

@@ -47,15 +47,15 @@ static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, s
 
 void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor, const char *how,
                        struct job_list *finished) {
-    for (int i = 0; i < SLOTS_MAX; i++) {
-        struct slot *slot = &supervisor->slot[i];
-        arena_give(dispatch->arena, &slot->orphans[0]);
-        arena_give(dispatch->arena, &slot->orphans[1]);
-        struct job *job = slot->job;
+    for (int i = 0; i < PLACES_MAX; i++) {
+        struct place *place = &supervisor->place[i];
+        arena_give(dispatch->arena, &place->orphans[0]);
+        arena_give(dispatch->arena, &place->orphans[1]);
+        struct job *job = place->job;
         if (!job) {
             continue;
         }
-        queue_slot_clear_locked(dispatch, supervisor, i);
+        queue_place_clear_locked(dispatch, supervisor, i);
         if (supervisor_canary(supervisor, job)) {
             canary_lose_locked(dispatch, supervisor);
         } else {
@@ -66,16 +66,16 @@ void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor,
 
 void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                          struct job_list *finished) {
-    for (int i = 0; i < supervisor->slots; i++) {
-        struct slot *slot = &supervisor->slot[i];
-        struct job *job = slot->job;
+    for (int i = 0; i < PLACES_MAX; i++) {
+        struct place *place = &supervisor->place[i];
+        struct job *job = place->job;
         if (!job || supervisor_canary(supervisor, job)) {
             continue;
         }
-        slot->orphans[0] = job->body;
-        slot->orphans[1] = job->result;
+        place->orphans[0] = job->body;
+        place->orphans[1] = job->result;
         job->body = job->result = (struct block){0};
-        queue_slot_clear_locked(dispatch, supervisor, i);
+        queue_place_clear_locked(dispatch, supervisor, i);
         supervisor->jobs_failed++;
         queue_end_locked(dispatch, job,
                          job->state == JOB_CANCELLING ? KILN_CANCELLED

@@ -38,9 +38,9 @@ void memory_learn_locked(const struct dispatch *dispatch, struct supervisor *sup
     supervisor->power_w = power > 0 && power < 1e6 ? power : 0;
 }
 
-bool memory_fits(const struct supervisor *supervisor, const struct job *job) {
+bool memory_fits(const struct supervisor *supervisor, uint64_t bytes) {
     uint64_t total = supervisor->memory_bytes, used = supervisor->memory_used;
-    return total == 0 || (used <= total && job->plan.device_bytes <= total - used);
+    return total == 0 || (used <= total && bytes <= total - used);
 }
 
 bool memory_possible_locked(const struct dispatch *dispatch, struct job *job) {

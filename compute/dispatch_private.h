@@ -5,6 +5,7 @@
  *   dispatch_view.c     what others may see: readiness, devices, counts
  *   dispatch_jobs.c     unfinished jobs: looking at them, cancelling one
  *   dispatch_queue.c    jobs: waiting, sent, answered (state machine of a job)
+ *   dispatch_group.c    which waiting jobs run together
  *   dispatch_loss.c     jobs whose worker is gone, jobs that no device will take
  *   dispatch_sweep.c    what happens because time has passed: deadlines, hang-ups, silence
  *   dispatch_memory.c   what fits where: the arena, the devices' memory
@@ -31,7 +32,8 @@
 #include <sys/types.h>
 
 #define DEVICES_MAX 32
-#define SLOTS_MAX   64 /* of one worker */
+#define SLOTS_MAX   64  /* of one worker */
+#define PLACES_MAX  128 /* for commands of one worker: groups put several into a slot */
 
 #define MS     UINT64_C(1000000) /* nanoseconds */
 #define SECOND (UINT64_C(1000) * MS)
@@ -55,8 +57,9 @@ struct job_list {
 };
 
 /* One command that a worker has. */
-struct slot {
+struct place {
     struct job *job;
+    int group;               /* the packet that it went in */
     struct block orphans[2]; /* of a job that was completed although its worker may still write */
 };
 
@@ -82,11 +85,14 @@ struct supervisor {
     int deaths;     /* since window_ns, without a job done between */
     uint64_t window_ns;
 
-    struct slot slot[SLOTS_MAX];
-    int slots, running;   /* running counts the canary */
+    struct place place[PLACES_MAX];
+    int group[SLOTS_MAX]; /* jobs left of each packet that a slot works on; 0: a free slot */
+    int slots, busy;      /* slots; those with a packet */
+    int running;          /* jobs, the canary included */
+    int gather;           /* jobs that may share a packet */
     bool exclusive;       /* runs a suspect: nothing beside it */
     bool held;            /* kept free for a suspect, during one pump */
-    struct block control; /* SLOTS_MAX of struct control */
+    struct block control; /* PLACES_MAX of struct control */
 
     uint64_t memory_bytes; /* of the device, as far as jobs may take it; 0: not known */
     uint64_t memory_used;  /* by the jobs that run, as planned */
@@ -96,6 +102,7 @@ struct supervisor {
     bool canary_running, canary_failed;
 
     uint64_t jobs_done, jobs_failed, respawns;
+    uint64_t gathered; /* jobs that ran together with others */
     double busy_ms;
     uint64_t active_ns, active_since_ns; /* time with jobs on it; since when it has some */
 };
@@ -103,7 +110,7 @@ struct supervisor {
 struct dispatch {
     struct arena *arena;
     char *program;
-    int slots, threads;
+    int slots, threads, gather;
     size_t queue_max;
     uint64_t deadline_ns;  /* length */
     uint64_t device_bytes; /* limit of ours, 0: none */
@@ -155,8 +162,8 @@ static inline bool status_cancelled(enum kiln_status status) {
 
 /* dispatch_queue.c */
 
-/** Takes the job out of a worker's slot. */
-void queue_slot_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot);
+/** Takes the job out of a worker's place. */
+void queue_place_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place);
 
 void job_list_push(struct job_list *list, struct job *job);
 void job_list_remove(struct job_list *list, struct job *job);
@@ -167,31 +174,39 @@ void queue_return_locked(struct dispatch *dispatch, struct job *job);
 bool device_matches(const char *name, const char *wanted);
 /** Takes a new job: sends it at once or queues it. KILN_BUSY leaves it the caller's. */
 enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job);
-/** The control block of a worker's slot. */
+/** The control block of a worker's place. */
 struct control *queue_control(const struct dispatch *dispatch, const struct supervisor *supervisor,
-                              int slot);
+                              int place);
 /** Sends whatever can be sent now. */
 void queue_pump_locked(struct dispatch *dispatch);
-/** Sends a job to a worker with a free slot. KILN_NO_MEMORY: no result block; KILN_BUSY: the
-    socket has no room; KILN_NO_DEVICE: the worker is gone (and marked so). */
+/** Sends `*count` alike jobs in one packet to a worker with a free slot; fewer, as `count` tells
+    then, where there is no room for more results. KILN_NO_MEMORY: no result block for the first;
+    KILN_BUSY: the socket has no room; KILN_NO_DEVICE: the worker is gone (and marked so). */
 enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor *supervisor,
-                                   struct job *job);
+                                   struct job *const *jobs, int *count);
 /** Takes one answer; false if it makes no sense. */
 bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                          const struct answer *answer, struct job_list *finished);
 /** Ends a job that is in no slot and no queue. `detail` may be the job's own or NULL. */
 void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_status status,
                       const char *detail, struct job_list *finished);
-/** Asks the running job in this slot to stop. */
-void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot,
+/** Asks the running job in this place to stop. */
+void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place,
                          enum job_state state);
+
+/* dispatch_group.c */
+
+/** Fills `group` with the queued job and those behind it that may run with it on this worker now,
+    and returns how many they are: no more than the job's share of what waits. */
+int group_find_locked(const struct dispatch *dispatch, const struct supervisor *supervisor,
+                      struct job *job, struct job *group[GROUP_MAX]);
 
 /* dispatch_memory.c */
 
 /** Takes memory and power from the device's description. */
 void memory_learn_locked(const struct dispatch *dispatch, struct supervisor *supervisor);
-/** Whether the job's arrays fit beside those of the jobs that run there. */
-bool memory_fits(const struct supervisor *supervisor, const struct job *job);
+/** Whether so many bytes of arrays fit beside those of the jobs that run there. */
+bool memory_fits(const struct supervisor *supervisor, uint64_t bytes);
 /** False where no device that the job may run on could ever hold it; writes its detail. */
 bool memory_possible_locked(const struct dispatch *dispatch, struct job *job);
 /** The result block of a new job with an input, where there is one; KILN_OK also where it may wait.

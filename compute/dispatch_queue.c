@@ -18,6 +18,10 @@
  * they are sent. Where jobs that hold inputs wait for each other's memory, the youngest gives way
  * (dispatch_memory.c).
  *
+ * Small jobs that are alike go to a worker in one packet, and run together there, where they have
+ * had to wait (dispatch_group.c). Such a group takes one slot; each of its jobs has a place of its
+ * own and ends by itself.
+ *
  * A suspect (attempt 1: its worker died with it) goes to the head and runs alone. While it waits
  * for a worker to become idle, that worker gets no other jobs.
  *
@@ -69,8 +73,8 @@ bool device_matches(const char *name, const char *wanted) {
 /* ---- choosing and sending ---- */
 
 static bool has_room(const struct supervisor *supervisor) {
-    return supervisor->phase == WORKER_SERVING && supervisor->running < supervisor->slots &&
-           !supervisor->exclusive && !supervisor->held;
+    return supervisor->phase == WORKER_SERVING && supervisor->busy < supervisor->slots &&
+           supervisor->running < PLACES_MAX && !supervisor->exclusive && !supervisor->held;
 }
 
 /* A suspect is better tried elsewhere, which tells whether it or the device was the cause; else
@@ -82,7 +86,7 @@ static bool is_better(const struct dispatch *dispatch, const struct job *job,
     if (job->attempt > 0 && again != other_again) {
         return other_again;
     }
-    return one->running * other->slots < other->running * one->slots;
+    return one->busy * other->slots < other->busy * one->slots;
 }
 
 /* The worker with the largest share of free slots that may take this job now. A suspect takes an
@@ -92,7 +96,8 @@ static struct supervisor *choose(struct dispatch *dispatch, const struct job *jo
     for (int i = 0; i < dispatch->count; i++) {
         struct supervisor *one = &dispatch->supervisors[i];
         bool fits = one->phase == WORKER_SERVING && !one->held &&
-                    device_matches(one->name, job->device) && memory_fits(one, job);
+                    device_matches(one->name, job->device) &&
+                    memory_fits(one, job->plan.device_bytes);
         /* A suspect may reserve a full worker; others need a free slot. */
         if (!fits || (job->attempt == 0 && !has_room(one))) {
             continue;
@@ -118,21 +123,28 @@ static bool any_room(const struct dispatch *dispatch) {
 }
 
 struct control *queue_control(const struct dispatch *dispatch, const struct supervisor *supervisor,
-                              int slot) {
-    return (struct control *)arena_at(dispatch->arena, supervisor->control.offset) + slot;
+                              int place) {
+    return (struct control *)arena_at(dispatch->arena, supervisor->control.offset) + place;
 }
 
-static int free_slot(const struct supervisor *supervisor) {
-    for (int i = 0; i < supervisor->slots; i++) {
-        if (!supervisor->slot[i].job) {
-            return i;
-        }
+/* The first free place from `from` on. */
+static int free_place(const struct supervisor *supervisor, int from) {
+    while (from < PLACES_MAX && supervisor->place[from].job) {
+        from++;
     }
-    return -1;
+    return from;
+}
+
+static int free_group(const struct supervisor *supervisor) {
+    int group = 0;
+    while (group < supervisor->slots && supervisor->group[group] > 0) {
+        group++;
+    }
+    return group;
 }
 
 static void command_fill(struct command *command, const struct supervisor *supervisor,
-                         const struct job *job, int slot) {
+                         const struct job *job, int place) {
     *command = (struct command){
         .magic = COMMAND_MAGIC,
         .type = job_type_index(job->type),
@@ -145,43 +157,89 @@ static void command_fill(struct command *command, const struct supervisor *super
         .data_size = job->body.size,
         .result_offset = job->result.offset,
         .result_size = job->result.size,
-        .control_offset = supervisor->control.offset + (uint64_t)slot * sizeof(struct control),
+        .control_offset = supervisor->control.offset + (uint64_t)place * sizeof(struct control),
         .trace = job->trace,
         .input = job->input,
     };
     memcpy(command->params, job->params, sizeof command->params);
 }
 
-enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor *supervisor,
-                                   struct job *job) {
-    struct command command;
-    int slot = free_slot(supervisor);
-    assert(slot >= 0);
+/* Gives the job a result block and a place; false without memory. */
+static bool command_make(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job,
+                         int place, struct command *command) {
     if (job->result.size == 0 &&
         arena_take(dispatch->arena, job->plan.result_bytes, &job->result) != KILN_OK) {
-        return KILN_NO_MEMORY;
+        return false;
     }
     job->started_ns = clock_ns();
-    struct control *control = queue_control(dispatch, supervisor, slot);
+    struct control *control = queue_control(dispatch, supervisor, place);
     atomic_store(&control->cancel, 0);
     atomic_store(&control->progress, 0);
-    command_fill(&command, supervisor, job, slot);
-    if (send(supervisor->job_fd, &command, sizeof command, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
+    command_fill(command, supervisor, job, place);
+    return true;
+}
+
+static void job_place(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job,
+                      int place, int group) {
+    supervisor->place[place].job = job;
+    supervisor->place[place].group = group;
+    if (supervisor->running++ == 0) {
+        supervisor->active_since_ns = job->started_ns;
+    }
+    supervisor->memory_used += job->plan.device_bytes;
+    job->state = JOB_RUNNING;
+    job->worker = (int)(supervisor - dispatch->supervisors);
+    dispatch->stats.running += !supervisor_canary(supervisor, job);
+}
+
+enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                                   struct job *const *jobs, int *count) {
+    struct command commands[GROUP_MAX];
+    int places[GROUP_MAX], made = 0, group = free_group(supervisor);
+    assert(group < supervisor->slots && *count <= GROUP_MAX);
+    for (int place = free_place(supervisor, 0); made < *count && place < PLACES_MAX;
+         place = free_place(supervisor, place + 1)) {
+        if (!command_make(dispatch, supervisor, jobs[made], place, &commands[made])) {
+            break;
+        }
+        places[made++] = place;
+    }
+    if (made == 0) {
+        return KILN_NO_MEMORY;
+    }
+    if (send(supervisor->job_fd, commands, (size_t)made * sizeof *commands,
+             MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
         if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) {
             return KILN_BUSY;
         }
         supervisor_kill_locked(supervisor, "its socket is closed");
         return KILN_NO_DEVICE;
     }
-    supervisor->slot[slot].job = job;
-    if (supervisor->running++ == 0) {
-        supervisor->active_since_ns = job->started_ns;
+    for (int i = 0; i < made; i++) {
+        job_place(dispatch, supervisor, jobs[i], places[i], group);
     }
-    supervisor->memory_used += job->plan.device_bytes;
-    supervisor->exclusive = job->attempt > 0;
-    job->state = JOB_RUNNING;
-    job->worker = (int)(supervisor - dispatch->supervisors);
-    dispatch->stats.running += !supervisor_canary(supervisor, job);
+    supervisor->group[group] = made;
+    supervisor->busy++;
+    supervisor->exclusive = jobs[0]->attempt > 0;
+    *count = made;
+    return KILN_OK;
+}
+
+/* Sends a waiting job, and those that may run with it; `next` receives the one to look at then. */
+static enum kiln_status queued_send(struct dispatch *dispatch, struct supervisor *supervisor,
+                                    struct job *job, struct job **next) {
+    struct job *group[GROUP_MAX];
+    int count = group_find_locked(dispatch, supervisor, job, group);
+    enum kiln_status status = queue_send_locked(dispatch, supervisor, group, &count);
+    if (status != KILN_OK) {
+        return status;
+    }
+    while (*next && (*next)->state == JOB_RUNNING) {
+        *next = (*next)->next;
+    }
+    for (int i = 0; i < count; i++) {
+        job_list_remove(&dispatch->queue, group[i]);
+    }
     return KILN_OK;
 }
 
@@ -204,10 +262,8 @@ void queue_pump_locked(struct dispatch *dispatch) {
         if (!supervisor) {
             continue;
         }
-        job_list_remove(&dispatch->queue, job);
-        enum kiln_status status = queue_send_locked(dispatch, supervisor, job);
+        enum kiln_status status = queued_send(dispatch, supervisor, job, &next);
         if (status != KILN_OK) {
-            job_list_insert(&dispatch->queue, job, next);
             dispatch->starved = true;
             short_of_memory = short_of_memory || status == KILN_NO_MEMORY;
         }
@@ -224,7 +280,7 @@ enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job) {
     /* With nobody waiting, the common case: straight to a worker from the caller's thread. */
     if (dispatch->queue.count == 0) {
         struct supervisor *supervisor = choose(dispatch, job);
-        if (supervisor && queue_send_locked(dispatch, supervisor, job) == KILN_OK) {
+        if (supervisor && queue_send_locked(dispatch, supervisor, &job, &(int){1}) == KILN_OK) {
             return KILN_OK;
         }
     }
@@ -268,25 +324,29 @@ void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_stat
     job_list_push(finished, job);
 }
 
-void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot,
+void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place,
                          enum job_state state) {
-    atomic_store(&queue_control(dispatch, supervisor, slot)->cancel, 1);
-    supervisor->slot[slot].job->state = state;
+    atomic_store(&queue_control(dispatch, supervisor, place)->cancel, 1);
+    supervisor->place[place].job->state = state;
 }
 
-void queue_slot_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int slot) {
-    dispatch->stats.running -= !supervisor_canary(supervisor, supervisor->slot[slot].job);
-    supervisor->memory_used -= supervisor->slot[slot].job->plan.device_bytes;
-    supervisor->slot[slot].job = NULL;
+void queue_place_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int at) {
+    struct place *place = &supervisor->place[at];
+    dispatch->stats.running -= !supervisor_canary(supervisor, place->job);
+    supervisor->memory_used -= place->job->plan.device_bytes;
+    place->job = NULL;
     if (--supervisor->running == 0) {
         supervisor->active_ns += clock_ns() - supervisor->active_since_ns;
     }
-    supervisor->exclusive = false;
+    if (--supervisor->group[place->group] == 0) {
+        supervisor->busy--;
+        supervisor->exclusive = false;
+    }
 }
 
-static int slot_of(const struct supervisor *supervisor, uint64_t id) {
-    for (int i = 0; i < supervisor->slots; i++) {
-        if (supervisor->slot[i].job && supervisor->slot[i].job->id == id) {
+static int place_of(const struct supervisor *supervisor, uint64_t id) {
+    for (int i = 0; i < PLACES_MAX; i++) {
+        if (supervisor->place[i].job && supervisor->place[i].job->id == id) {
             return i;
         }
     }
@@ -331,9 +391,13 @@ static enum kiln_status verdict(struct job *job, enum kiln_status answered) {
     return answered;
 }
 
-static void account(struct supervisor *supervisor, const struct job *job, enum kiln_status status) {
+/* `gathered` jobs share the device's phases. */
+static void account(struct supervisor *supervisor, const struct job *job, uint32_t gathered,
+                    enum kiln_status status) {
     const struct timing *timing = &job->timing;
-    supervisor->busy_ms += timing->upload + timing->kernel + timing->download + timing->encode;
+    supervisor->busy_ms +=
+        (timing->upload + timing->kernel + timing->download + timing->encode) / gathered;
+    supervisor->gathered += gathered > 1;
     supervisor->jobs_done += status == KILN_OK;
     supervisor->jobs_failed += status != KILN_OK && status != KILN_CANCELLED;
     if (status == KILN_OK) {
@@ -344,12 +408,13 @@ static void account(struct supervisor *supervisor, const struct job *job, enum k
 
 bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                          const struct answer *answer, struct job_list *finished) {
-    int slot = slot_of(supervisor, answer->id);
-    if (slot < 0 || answer->magic != COMMAND_MAGIC ||
-        (uint32_t)answer->status >= KILN_STATUS_COUNT) {
+    int place = place_of(supervisor, answer->id);
+    if (place < 0 || answer->magic != COMMAND_MAGIC ||
+        (uint32_t)answer->status >= KILN_STATUS_COUNT || answer->gathered < 1 ||
+        answer->gathered > GROUP_MAX) {
         return false;
     }
-    struct job *job = supervisor->slot[slot].job;
+    struct job *job = supervisor->place[place].job;
     enum kiln_status answered = (enum kiln_status)answer->status;
     if (job->state == JOB_FAULTED) {
         return false; /* answered already */
@@ -370,7 +435,7 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
     job->joules = supervisor->power_w *
                   (job->timing.upload + job->timing.kernel + job->timing.download) * 1e-3 /
                   supervisor->running;
-    queue_slot_clear_locked(dispatch, supervisor, slot);
+    queue_place_clear_locked(dispatch, supervisor, place);
     if (supervisor_canary(supervisor, job)) {
         canary_end_locked(dispatch, supervisor, status);
         return true;
@@ -379,7 +444,7 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
         return true;
     }
     snprintf(job->device_name, sizeof job->device_name, "%s", supervisor->name);
-    account(supervisor, job, status);
+    account(supervisor, job, answer->gathered, status);
     queue_end_locked(dispatch, job, status, job->detail, finished);
     return true;
 }

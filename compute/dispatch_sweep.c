@@ -23,8 +23,8 @@
 
 /* Deadlines of the jobs that a worker has. */
 static void sweep_slots(struct dispatch *dispatch, struct supervisor *supervisor, uint64_t now) {
-    for (int i = 0; i < supervisor->slots && supervisor->phase != WORKER_DYING; i++) {
-        struct job *job = supervisor->slot[i].job;
+    for (int i = 0; i < PLACES_MAX && supervisor->phase != WORKER_DYING; i++) {
+        struct job *job = supervisor->place[i].job;
         if (!job) {
             continue;
         }
@@ -122,9 +122,9 @@ static size_t watch_all_locked(struct dispatch *dispatch, uint64_t now) {
     size_t count = 0;
     for (int i = 0; i < dispatch->count; i++) {
         const struct supervisor *supervisor = &dispatch->supervisors[i];
-        for (int j = 0; j < supervisor->slots; j++) {
-            if (supervisor->slot[j].job) {
-                watch(dispatch, supervisor->slot[j].job, now, &count);
+        for (int j = 0; j < PLACES_MAX; j++) {
+            if (supervisor->place[j].job) {
+                watch(dispatch, supervisor->place[j].job, now, &count);
             }
         }
     }
@@ -148,8 +148,8 @@ static void hang_up_locked(struct dispatch *dispatch, struct job *job, struct jo
         return; /* it is ending already */
     }
     struct supervisor *supervisor = &dispatch->supervisors[job->worker];
-    for (int i = 0; job->state == JOB_RUNNING && i < supervisor->slots; i++) {
-        if (supervisor->slot[i].job == job) {
+    for (int i = 0; job->state == JOB_RUNNING && i < PLACES_MAX; i++) {
+        if (supervisor->place[i].job == job) {
             queue_cancel_locked(dispatch, supervisor, i, JOB_CANCELLING);
         }
     }

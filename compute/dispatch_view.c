@@ -88,6 +88,7 @@ static void snapshot_locked(const struct supervisor *supervisor, struct snapshot
         .jobs_done = supervisor->jobs_done,
         .jobs_failed = supervisor->jobs_failed,
         .respawns = supervisor->respawns,
+        .gathered = supervisor->gathered,
         .busy_s = supervisor->busy_ms * 1e-3,
         .active_s = (double)active_ns * 1e-9,
         .age_s = (double)(now - supervisor->described_ns) * 1e-9,

@@ -82,6 +82,8 @@ struct job_path {
     const char *const *reserved; /* NULL-terminated names of fields the path sets (422 if given) */
 };
 
+struct job;
+
 struct job_type {
     const char *name;  /* route is /v1/<name> */
     const char *title; /* one line */
@@ -105,6 +107,14 @@ struct job_type {
         calls begin and finish). Errors as in backend.h, and KILN_MALFORMED for input that turns
         out to be broken. */
     enum kiln_status (*run)(struct task *task);
+
+    /** May both run in one group: small jobs of one shape that differ only in what run_group takes
+        for each? Asked with `other` == `one` too: is it small enough. NULL: never. In the front,
+        under the dispatcher's lock: a few comparisons. */
+    bool (*alike)(const struct job *one, const struct job *other);
+    /** Runs up to GROUP_MAX alike tasks of one stream together, as run does one. Device phases are
+        the group's. After any failure but KILN_DEVICE_FAULT each is run by itself. */
+    enum kiln_status (*run_group)(struct task *tasks, size_t count);
 
     /** Warm-up and canary: parameters as a query, and an input made in `data` (at most 64 KiB).
         Returns the input's size. NULL for kinds without input. */

@@ -86,6 +86,7 @@ void job_types_assert(void) {
         assert((type->input == INPUT_NONE) == (type->accepts == NULL));
         assert((type->input == INPUT_NONE) == (type->canary_input == NULL));
         assert(type->check && type->plan && type->run);
+        assert(!type->alike == !type->run_group);
         assert(type->canary_query && type->canary_format != FORMAT_NONE);
         assert(type->version > 0);
         assert(job_type_find(type->name) == type && "names are unique");

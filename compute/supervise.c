@@ -33,7 +33,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ANSWER_BATCH  16
+#define ANSWER_BATCH  8
 #define DEATHS_MAX    5
 #define DEATHS_WINDOW (60 * SECOND)
 #define HEALTHY_TIME  (10 * SECOND) /* of service, after which earlier deaths are forgotten */
@@ -88,8 +88,8 @@ void supervisor_serve_locked(struct dispatch *dispatch, struct supervisor *super
    before, and where there are two devices, both died with it: the job is the cause, and neither
    death is held against a device. Else one bad client could take the devices from everybody. */
 static bool is_victim_locked(struct dispatch *dispatch, const struct supervisor *supervisor) {
-    for (int i = 0; i < supervisor->slots; i++) {
-        const struct job *job = supervisor->slot[i].job;
+    for (int i = 0; i < PLACES_MAX; i++) {
+        const struct job *job = supervisor->place[i].job;
         if (job && job->attempt > 0) {
             struct supervisor *first = &dispatch->supervisors[job->suspect];
             first->deaths -= first->deaths > 0;
@@ -154,7 +154,7 @@ void supervisor_start(struct dispatch *dispatch, struct supervisor *supervisor) 
     char why[160] = "there is no memory in the arena for its control blocks";
     supervisor->blameless = supervisor->failed = false;
     if ((supervisor->control.size == 0 &&
-         arena_take(dispatch->arena, SLOTS_MAX * sizeof(struct control), &supervisor->control) !=
+         arena_take(dispatch->arena, PLACES_MAX * sizeof(struct control), &supervisor->control) !=
              KILN_OK) ||
         spawn_worker(dispatch, supervisor->name, &spawned, why, sizeof why) != KILN_OK) {
         start_failed(dispatch, supervisor, why);
@@ -177,17 +177,28 @@ void supervisor_start(struct dispatch *dispatch, struct supervisor *supervisor) 
 
 /* ---- answers ---- */
 
-/* Takes what is there, in one system call for up to ANSWER_BATCH answers. False at the end of the
+/* The answers of one packet; false if they make no sense. */
+static bool packet_take_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                               const struct answer *answers, size_t size,
+                               struct job_list *finished) {
+    bool good = size % sizeof *answers == 0;
+    for (size_t i = 0; good && i < size / sizeof *answers; i++) {
+        good = queue_answer_locked(dispatch, supervisor, &answers[i], finished);
+    }
+    return good;
+}
+
+/* Takes what is there, in one system call for up to ANSWER_BATCH packets. False at the end of the
    file or when nothing was there. */
 static bool answers_take(struct dispatch *dispatch, struct supervisor *supervisor, bool *ended) {
-    struct answer answers[ANSWER_BATCH];
+    struct answer answers[ANSWER_BATCH][GROUP_MAX];
     struct iovec parts[ANSWER_BATCH];
     struct mmsghdr messages[ANSWER_BATCH];
     struct job_list finished = {0};
     *ended = false;
     memset(messages, 0, sizeof messages);
     for (int i = 0; i < ANSWER_BATCH; i++) {
-        parts[i] = (struct iovec){&answers[i], sizeof answers[i]};
+        parts[i] = (struct iovec){answers[i], sizeof answers[i]};
         messages[i].msg_hdr.msg_iov = &parts[i];
         messages[i].msg_hdr.msg_iovlen = 1;
     }
@@ -199,8 +210,8 @@ static bool answers_take(struct dispatch *dispatch, struct supervisor *superviso
     pthread_mutex_lock(&dispatch->lock);
     for (int i = 0; i < count && !*ended; i++) {
         *ended = messages[i].msg_len == 0;
-        if (!*ended && (messages[i].msg_len != sizeof *answers ||
-                        !queue_answer_locked(dispatch, supervisor, &answers[i], &finished))) {
+        if (!*ended &&
+            !packet_take_locked(dispatch, supervisor, answers[i], messages[i].msg_len, &finished)) {
             supervisor_kill_locked(supervisor, "it sent an answer that makes no sense");
         }
     }
@@ -263,6 +274,8 @@ static void notice_take_locked(struct dispatch *dispatch, struct supervisor *sup
     if (notice->kind == NOTICE_READY && supervisor->phase == WORKER_WARMING) {
         uint32_t slots = notice->slots;
         supervisor->slots = slots < 1 ? 1 : slots > SLOTS_MAX ? SLOTS_MAX : (int)slots;
+        int gather = dispatch->gather > 0 ? dispatch->gather : (int)(notice->gather & 0xff);
+        supervisor->gather = gather < 1 ? 1 : gather > GROUP_MAX ? GROUP_MAX : gather;
         supervisor->phase = WORKER_TESTING;
         canary_send_locked(dispatch, supervisor, now);
     }

@@ -56,15 +56,16 @@ static bool tie_to_front(void) {
 }
 
 /* CUDA: uploads, kernels, downloads and encoding of different jobs overlap; encoding on the host is
-   the longest of the four for pictures, and four slots keep the device busy beside it. CPU: kernels
-   share one pool, but decoding and encoding are serial in their slot, so it takes a slot a core to
-   keep the cores busy with small jobs; beyond eight there is only more memory in use. */
+   the longest of the four for pictures; eight slots keep the device busy beside it, where the host
+   has cores for as many threads (bench/results/2026-11-21-h200-gather.md). CPU: kernels share one
+   pool, but decoding and encoding are serial in their slot, so it takes a slot a core to keep the
+   cores busy with small jobs; beyond eight there is only more memory in use. */
 static int slots_default(const char *device) {
+    int cores = pool_processors();
     if (strncmp(device, "cpu", 3) != 0) {
-        return 4;
+        return cores < 8 ? 4 : 8;
     }
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return cores < 2 ? 2 : cores > 8 ? 8 : (int)cores;
+    return cores < 2 ? 2 : cores > 8 ? 8 : cores;
 }
 
 /* Threads for the host's share of the jobs. More than eight on one picture gain nothing. */
@@ -85,6 +86,7 @@ static bool notice_send(const struct worker *worker, enum notice_kind kind, cons
         .magic = COMMAND_MAGIC,
         .kind = kind,
         .slots = (uint32_t)worker->slots,
+        .gather = worker->backend ? (uint32_t)worker->backend->gather : 1,
         .size = (uint32_t)size,
     };
     struct iovec parts[] = {{&notice, sizeof notice}, {(void *)(uintptr_t)text, size}};
@@ -136,6 +138,10 @@ static enum kiln_status device_open(struct worker *worker) {
                     status_row(status)->title);
     }
     return KILN_OK;
+}
+
+static double seconds_since(uint64_t began) {
+    return (double)(clock_ns() - began) * 1e-9;
 }
 
 /* Starts the slots and waits until all are warm. `started` counts the threads to be joined. */
@@ -201,6 +207,7 @@ int worker_run(const struct worker_options *options) {
     pthread_t threads[WORKER_SLOTS_MAX];
     int started = 0;
     struct worker worker = {.options = options, .slots = options->slots};
+    uint64_t began = clock_ns();
     log_init(level_from_environment(), options->device);
     if (!tie_to_front()) {
         return WORKER_EXIT_FAILED;
@@ -214,6 +221,7 @@ int worker_run(const struct worker_options *options) {
     pthread_mutex_init(&worker.lock, NULL);
     pthread_cond_init(&worker.changed, NULL);
     enum kiln_status status = device_open(&worker);
+    double opened = seconds_since(began);
     if (status == KILN_OK) {
         worker.looks = strncmp(options->device, "cpu", 3) != 0 && pool_spares();
         worker.pool = pool_start();
@@ -224,7 +232,8 @@ int worker_run(const struct worker_options *options) {
         /* Other slots may be serving already: there is no one to join them for. */
         _exit(status == KILN_DEVICE_FAULT ? WORKER_EXIT_DEVICE_FAULT : WORKER_EXIT_FAILED);
     }
-    log_info("ready with %d slots", worker.slots);
+    log_info("ready with %d slots after %.2f s, %.2f s of them for the device and the arena",
+             worker.slots, seconds_since(began), opened);
     if (notice_describe(&worker, NOTICE_READY, buffer)) {
         speak_until_closed(&worker, buffer);
     }

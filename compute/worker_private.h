@@ -36,6 +36,15 @@ struct worker {
     char why[NOTICE_TEXT_MAX / 32];
 };
 
+/** Runs a task between begin and finish. Every failure has a detail afterwards. */
+enum kiln_status task_run(struct task *task, const struct job_type *type, struct control *control);
+
+/** Runs the `count` (≥ 1) commands of a packet, together if their kind can, and returns how many
+    answers it has filled: not all where a device fault, which the last one tells, ends the process.
+    A slot's thread. */
+size_t commands_run(const struct worker *worker, struct stream *stream,
+                    const struct command *commands, size_t count, struct answer *answers);
+
 /** Body of a slot's thread (argument: the worker): makes a stream, warms it up with every kind's
     canary, then serves commands until the job socket closes. Ends the process after a sticky
     device error, once the answer is out. */

@@ -1,10 +1,8 @@
 /*
  * worker_slot.c: one slot of a worker: a thread with a stream.
  *
- * All slots wait in recv() on the one job socket; the kernel gives each packet to one of them. A
- * command comes from the front, which has validated it; it is checked here again, against the
- * arena's size and the kind's table, so that a wrong number ends in an answer and not in a wild
- * write. Serving a command allocates nothing.
+ * All slots wait in recv() on the one job socket; the kernel gives each packet to one of them.
+ * worker_task.c runs what it holds. Serving a command allocates nothing.
  *
  * Thread: one per slot. A stream belongs to its slot.
  */
@@ -33,107 +31,6 @@
 #define ORDER_ACQUIRE(worker) ((void)(worker))
 #define ORDER_RELEASE(worker) ((void)(worker))
 #endif
-
-/* Does [offset, offset + size) lie in a space of `total` bytes? */
-static bool lies_within(uint64_t offset, uint64_t size, uint64_t total) {
-    return offset <= total && size <= total - offset;
-}
-
-static bool has_format(const struct job_type *type, enum format format) {
-    for (const enum format *known = type->formats; *known != FORMAT_NONE; known++) {
-        if (*known == format) {
-            return true;
-        }
-    }
-    return false;
-}
-
-static const struct job_type *type_at(int32_t wanted) {
-    for (int32_t i = 0; job_types[i]; i++) {
-        if (i == wanted) {
-            return job_types[i];
-        }
-    }
-    return NULL;
-}
-
-/* The kind of a command whose numbers are all sound, or NULL. */
-static const struct job_type *command_check(const struct worker *worker,
-                                            const struct command *command) {
-    uint64_t total = worker->options->arena_size;
-    const struct job_type *type = type_at(command->type);
-    bool sound =
-        type && command->magic == COMMAND_MAGIC && has_format(type, (enum format)command->format) &&
-        command->data_offset % ARENA_PAGE == 0 && command->result_offset % ARENA_PAGE == 0 &&
-        lies_within(command->data_offset, command->data_size, total) &&
-        lies_within(command->result_offset, command->result_size, total) &&
-        command->result_size > 0 && command->control_offset % _Alignof(struct control) == 0 &&
-        lies_within(command->control_offset, sizeof(struct control), total) &&
-        command->input.kind == (int32_t)type->input &&
-        lies_within(command->input.offset, command->input.size, command->data_size);
-    return sound ? type : NULL;
-}
-
-/* Runs a task between begin and finish. Every failure has a detail afterwards. */
-static enum kiln_status task_run(struct task *task, const struct job_type *type,
-                                 struct control *control) {
-    const struct backend *backend = task->backend;
-    enum kiln_status status = backend->begin(task->stream, control);
-    if (status == KILN_OK) {
-        status = type->run(task);
-        enum kiln_status end = backend->finish(task->stream, task->timing);
-        /* A sticky error is the device's last word, whatever the job made of it. */
-        status = status == KILN_OK || end == KILN_DEVICE_FAULT ? end : status;
-    }
-    if ((unsigned)status >= KILN_STATUS_COUNT) {
-        status = KILN_INTERNAL;
-    }
-    if (status == KILN_OK && task->size > task->capacity) {
-        status = KILN_INTERNAL;
-        snprintf(task->detail, sizeof task->detail, "the result outgrew its declared bound");
-    }
-    if (status != KILN_OK && task->detail[0] == '\0') {
-        const char *error = backend->error(task->stream);
-        snprintf(task->detail, sizeof task->detail, "%s",
-                 error && *error ? error : status_row(status)->title);
-    }
-    return status;
-}
-
-static void command_run(const struct worker *worker, struct stream *stream,
-                        const struct command *command, struct answer *answer) {
-    const struct job_type *type = command_check(worker, command);
-    memset(answer, 0, sizeof *answer);
-    answer->magic = COMMAND_MAGIC;
-    answer->id = command->id;
-    if (!type) {
-        answer->status = KILN_INTERNAL;
-        snprintf(answer->detail, sizeof answer->detail, "the worker got an unsound command");
-        return;
-    }
-    answer->timing.queue = (double)(command->started_ns - command->submitted_ns) * 1e-6;
-    struct task task = {
-        .backend = worker->backend,
-        .stream = stream,
-        .pool = worker->pool,
-        .params = command->params,
-        .input = &command->input,
-        .data = command->data_size ? worker->arena + command->data_offset : NULL,
-        .format = (enum format)command->format,
-        .result = worker->arena + command->result_offset,
-        .capacity = command->result_size,
-        .device_name = worker->options->device,
-        .id = command->id,
-        .timing = &answer->timing,
-        .started_ns = command->submitted_ns,
-    };
-    struct control *control = (struct control *)(void *)(worker->arena + command->control_offset);
-    answer->status = task_run(&task, type, control);
-    answer->result_size = answer->status == KILN_OK ? task.size : 0;
-    answer->timing.total = (double)(clock_ns() - command->submitted_ns) * 1e-6;
-    memcpy(answer->detail, task.detail, sizeof answer->detail);
-    answer->detail[sizeof answer->detail - 1] = '\0';
-}
 
 /* Runs one kind's canary into memory of our own. */
 static enum kiln_status canary_run(const struct worker *worker, struct stream *stream,
@@ -204,13 +101,14 @@ static void report_warm(struct worker *worker, enum kiln_status status, const ch
 /* Waits for a packet. After a job one slot at a time looks for the next command for a moment:
    waking a thread that sleeps takes longer than a small job. Other slots sleep in recv() meanwhile;
    one that is woken for a packet that is gone sleeps on. */
-static ssize_t command_wait(struct worker *worker, struct command *command, bool warm) {
+static ssize_t packet_wait(struct worker *worker, struct command commands[GROUP_MAX], bool warm) {
+    size_t room = GROUP_MAX * sizeof *commands;
     int fd = worker->options->job_fd;
     ssize_t size = -1;
     if (warm && worker->looks && !atomic_exchange(&worker->looking, true)) {
         uint64_t until = clock_ns() + LOOK_NS;
         do {
-            size = recv(fd, command, sizeof *command, MSG_DONTWAIT);
+            size = recv(fd, commands, room, MSG_DONTWAIT);
         } while (size < 0 && errno == EAGAIN && clock_ns() < until);
         bool nothing = size < 0 && errno == EAGAIN;
         atomic_store(&worker->looking, false);
@@ -218,38 +116,57 @@ static ssize_t command_wait(struct worker *worker, struct command *command, bool
             return size;
         }
     }
-    return recv(fd, command, sizeof *command, 0);
+    return recv(fd, commands, room, 0);
+}
+
+/* Sends the answers in one packet; false if the front is gone. */
+static bool answers_send(const struct worker *worker, struct stream *stream,
+                         const struct answer *answers, size_t count) {
+    bool short_of_memory = false;
+    for (size_t i = 0; i < count; i++) {
+        short_of_memory = short_of_memory || answers[i].status == KILN_NO_MEMORY;
+    }
+    if (short_of_memory) {
+        /* What it took before there was no more goes back at once: others need it. */
+        worker->backend->begin(stream, NULL);
+    }
+    return send(worker->options->job_fd, answers, count * sizeof *answers, MSG_NOSIGNAL) >= 0;
+}
+
+static void answers_log(const struct command *commands, const struct answer *answers,
+                        size_t count) {
+    for (size_t i = 0; i < count && log_level_get() >= LOG_LEVEL_DEBUG; i++) {
+        log_about(LOG_LEVEL_DEBUG, &commands[i].trace, "job %016" PRIx64 " ends: %s",
+                  commands[i].id, status_row((enum kiln_status)answers[i].status)->slug);
+    }
 }
 
 static void serve(struct worker *worker, struct stream *stream) {
-    struct command command;
-    struct answer answer;
+    struct command commands[GROUP_MAX];
+    struct answer answers[GROUP_MAX];
     for (bool warm = false;; warm = true) {
-        ssize_t size = command_wait(worker, &command, warm);
+        ssize_t size = packet_wait(worker, commands, warm);
         if (size < 0 && errno == EINTR) {
             continue;
         }
         if (size <= 0) {
             return; /* the front is gone or lets us go */
         }
-        if ((size_t)size != sizeof command) {
-            log_error("a command of %zd bytes was ignored", size);
+        size_t count = (size_t)size / sizeof *commands;
+        if ((size_t)size % sizeof *commands != 0) {
+            log_error("a packet of %zd bytes was ignored", size);
             continue;
         }
         ORDER_ACQUIRE(worker);
-        command_run(worker, stream, &command, &answer);
+        count = commands_run(worker, stream, commands, count, answers);
         ORDER_RELEASE(worker);
-        log_about(LOG_LEVEL_DEBUG, &command.trace, "job %016" PRIx64 " ends: %s", command.id,
-                  status_row((enum kiln_status)answer.status)->slug);
-        if (answer.status == KILN_NO_MEMORY) {
-            /* What it took before there was no more goes back at once: others need it. */
-            worker->backend->begin(stream, NULL);
-        }
-        if (send(worker->options->job_fd, &answer, sizeof answer, MSG_NOSIGNAL) < 0) {
+        answers_log(commands, answers, count);
+        if (!answers_send(worker, stream, answers, count)) {
             return;
         }
-        if (answer.status == KILN_DEVICE_FAULT) {
-            log_about(LOG_LEVEL_ERROR, &command.trace, "device fault: %s", answer.detail);
+        if (answers[count - 1].status == KILN_DEVICE_FAULT) {
+            log_about(LOG_LEVEL_ERROR, &commands[count - 1].trace, "device fault: %s",
+                      answers[count - 1].detail);
             _exit(WORKER_EXIT_DEVICE_FAULT);
         }
     }

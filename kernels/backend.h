@@ -46,7 +46,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BACKEND_ABI 3
+#define BACKEND_ABI 4
 
 struct device; /* one opened device; each backend defines its own */
 struct stream; /* one slot's queue and pools; likewise */
@@ -62,6 +62,7 @@ struct device_options {
 struct backend {
     uint32_t abi; /* BACKEND_ABI */
     const char *name;
+    int gather; /* small alike jobs that are worth a launch together, at most; 1: none are */
 
     /** Writes a JSON array of the devices there are: [{"name","index",…}]. On failure writes the
         reason into `why` (what is missing, in one sentence a user can act on). Starts no context.

@@ -18,6 +18,9 @@
 
 #define KILN_KERNELS_OFFERED(X) X(PNG, png, struct png_args)
 
+/** Most pictures, or jobs, that one launch takes together. */
+#define GROUP_MAX 16
+
 enum kernel_id {
 #define X(symbol, name, args) KERNEL_##symbol,
     KILN_KERNELS(X) KILN_KERNELS_OFFERED(X)

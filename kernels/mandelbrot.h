@@ -11,23 +11,34 @@
  * The continuous value is n - log2(ln|z_n| / ln escape_radius), in (n-1, n], with z_n as above
  * (Hubbard-Douady potential; the Matplotlib showcase's formula); -1 inside.
  *
+ * Several pictures of one size, each with its own view, are one launch: they lie one below the
+ * other in `count` and `smooth`.
+ *
  * Tolerance: count equal; smooth within 2e-4 absolute + 2 ulp of float (the logarithms differ).
  */
 #ifndef KILN_KERNELS_MANDELBROT_H
 #define KILN_KERNELS_MANDELBROT_H
 
+#include "kernels/kernels.h"
+
 #include <stdint.h>
 
+/** Where a picture lies. */
+struct mandelbrot_view {
+    double x0, y0; /* c of sample (0,0) */
+    double dx, dy; /* steps; dy is negative in an image with y up */
+};
+
 struct mandelbrot_args {
-    int32_t width, height; /* samples, ≥ 1 */
-    double x0, y0;         /* c of sample (0,0) */
-    double dx, dy;         /* steps; dy is negative in an image with y up */
-    int64_t max_iter;      /* ≥ 1, ≤ INT32_MAX */
-    double escape_radius;  /* 2 … 1e9 */
-    int32_t fp64;          /* 0: float, 1: double */
-    int32_t continuous;    /* 0: `smooth` receives (float)count */
-    int32_t *count;        /* device, height × width, row-major, or NULL */
-    float *smooth;         /* device, height × width, row-major, or NULL */
+    int32_t width, height;                  /* samples of a picture, ≥ 1 */
+    int32_t views;                          /* pictures, 1 to GROUP_MAX */
+    struct mandelbrot_view view[GROUP_MAX]; /* of each */
+    int64_t max_iter;                       /* ≥ 1, ≤ INT32_MAX */
+    double escape_radius;                   /* 2 … 1e9 */
+    int32_t fp64;                           /* 0: float, 1: double */
+    int32_t continuous;                     /* 0: `smooth` receives (float)count */
+    int32_t *count; /* device, views × height × width, row-major, or NULL */
+    float *smooth;  /* device, views × height × width, row-major, or NULL */
 };
 
 #endif

@@ -9,6 +9,8 @@
  * block where that is not larger; every piece but the last is followed by an empty stored block, so
  * that it begins and ends at whole bytes and nothing in it depends on another piece.
  *
+ * Several pictures of one size are one launch, each with a stream of its own.
+ *
  * Accuracy: byte-exact. The bytes are those that png_write (compute/codecs/image.h) puts into the
  * IDAT chunk of the same picture; its source, png_block.c, is the rule for tokens and codes.
  *
@@ -18,6 +20,8 @@
 #ifndef KILN_KERNELS_PNG_H
 #define KILN_KERNELS_PNG_H
 
+#include "kernels/kernels.h"
+
 #include <stdint.h>
 
 #define PNG_PIECE      32768  /* bytes of filtered rows in a block, at most */
@@ -25,14 +29,20 @@
 #define PNG_STREAM     6      /* bytes of the stream's header and Adler-32 */
 #define PNG_WIDTH_MAX  131071 /* pixels; wider rows are KILN_UNSUPPORTED */
 
+/** Where a picture's stream goes. */
+struct png_target {
+    uint8_t *stream;   /* device, or host memory that the device writes (backend.h, `mapped`);
+                          png_stream_bound bytes are always enough */
+    uint64_t capacity; /* bytes of `stream`; nothing is written beyond */
+    uint64_t *size;    /* device or mapped: the stream's bytes; 0 where they do not fit, and then
+                          the contents of `stream` are undefined */
+};
+
 struct png_args {
-    int32_t width, height;  /* pixels, ≥ 1 */
-    const uint8_t *indices; /* device, height × width */
-    uint8_t *stream;        /* device, or host memory that the device writes (backend.h, `mapped`);
-                               png_stream_bound bytes are always enough */
-    uint64_t capacity;      /* bytes of `stream`; nothing is written beyond */
-    uint64_t *size; /* device or mapped: the stream's bytes; 0 where they do not fit, and then
-                       the contents of `stream` are undefined */
+    int32_t width, height;               /* pixels of a picture, ≥ 1 */
+    int32_t pictures;                    /* 1 to GROUP_MAX */
+    const uint8_t *indices;              /* device, pictures × height × width */
+    struct png_target target[GROUP_MAX]; /* of each */
 };
 
 /** Rows of every strip but the last, which may have fewer: as many as a piece holds, evened out. */

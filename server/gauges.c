@@ -100,6 +100,9 @@ static double device_failed(const struct device_view *view) {
 static double device_respawns(const struct device_view *view) {
     return (double)view->respawns;
 }
+static double device_gathered(const struct device_view *view) {
+    return (double)view->gathered;
+}
 static double device_busy(const struct device_view *view) {
     return view->busy_s;
 }
@@ -134,9 +137,12 @@ struct device_metric {
 static const struct device_metric device_metrics[] = {
     {"kiln_device_ready", "gauge", "1 while the device takes jobs.", device_up},
     {"kiln_device_slots", "gauge", "Jobs that the device can run at a time.", device_slots},
-    {"kiln_device_running_jobs", "gauge", "Jobs on the device.", device_running},
+    {"kiln_device_running_jobs", "gauge",
+     "Jobs on the device; more than its slots where small ones share one.", device_running},
     {"kiln_device_jobs_done_total", "counter", "Jobs done.", device_done},
     {"kiln_device_jobs_failed_total", "counter", "Jobs failed.", device_failed},
+    {"kiln_device_gathered_jobs_total", "counter", "Jobs that ran together with others.",
+     device_gathered},
     {"kiln_device_respawns_total", "counter", "Workers replaced.", device_respawns},
     {"kiln_device_busy_seconds_total", "counter",
      "Upload, kernel, download and encode time of jobs, summed over slots.", device_busy},

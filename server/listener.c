@@ -8,6 +8,7 @@
 #include "server/listener.h"
 
 #include "compute/log.h"
+#include "kernels/cpu/pool.h"
 #include "server/activation.h"
 #include "server/addresses.h"
 #include "server/exchange.h"
@@ -329,9 +330,16 @@ static struct MHD_Daemon *daemon_start(struct service *service, const struct tls
     return daemon;
 }
 
+/* A loop takes a good fifth of what one GPU does of small pictures. */
+static size_t loops_wanted(const struct options *options) {
+    size_t suit = (size_t)pool_processors() / 4;
+    suit = suit < 1 ? 1 : suit > 4 ? 4 : suit;
+    return options->http_threads > 0 ? options->http_threads : suit;
+}
+
 /* False if a loop could not be started; those that were are in the listener. */
 static bool loops_start(struct listener *listener, struct service *service, int fd) {
-    while (listener->count < service->options->http_threads) {
+    while (listener->count < loops_wanted(service->options)) {
         struct MHD_Daemon *daemon = daemon_start(service, &listener->tls, fd);
         struct loop *loop =
             daemon != NULL ? loop_create(service, daemon, listener->count == 0) : NULL;
@@ -350,7 +358,7 @@ bool listener_create(struct service *service, struct listener **out, char *why, 
         return false;
     }
     struct listener *listener =
-        calloc(1, sizeof *listener + options->http_threads * sizeof(struct loop *));
+        calloc(1, sizeof *listener + loops_wanted(options) * sizeof(struct loop *));
     snprintf(why, why_size, "the HTTP library could not start (see the debug log)");
     bool good = listener != NULL &&
                 tls_load(&listener->tls, options->tls_cert, options->tls_key, why, why_size);

@@ -7,6 +7,7 @@
 #include "server/options.h"
 
 #include "compute/log.h"
+#include "kernels/kernels.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -46,6 +47,8 @@ static const struct option_row rows[] = {
      "auto, cpu, or a list such as cuda:0,cuda:1"},
     {"slots", OPTION_COUNT, AT(slots), 0, 64, "0", NULL,
      "jobs that one device runs at a time; 0: what suits it"},
+    {"gather", OPTION_COUNT, AT(gather), 0, GROUP_MAX, "0", NULL,
+     "small waiting jobs that share a launch, at most; 0: what suits the device; 1: none"},
     {"threads", OPTION_COUNT, AT(threads), 0, 4096, "0", NULL,
      "threads of the CPU device; 0: one a core"},
     {"arena", OPTION_BYTES, AT(arena), 1 << 20, 0x1p46, "1G", NULL,
@@ -72,8 +75,8 @@ static const struct option_row rows[] = {
      "most connections at a time"},
     {"connections-per-address", OPTION_COUNT, AT(connections_per_address), 0, 1000000, "1024", NULL,
      "most connections of one client address; 0: no limit"},
-    {"http-threads", OPTION_COUNT, AT(http_threads), 1, 64, "1", NULL,
-     "event loops; more serve more connections, fewer answer sooner"},
+    {"http-threads", OPTION_COUNT, AT(http_threads), 0, 64, "0", NULL,
+     "event loops; more serve more requests at a time; 0: one for every four cores, up to four"},
     {"idle-timeout", OPTION_SECONDS, AT(idle_timeout), 1, 3600, "30", NULL,
      "silence, or crawling, after which a connection is cut"},
     {"keys", OPTION_TEXT, AT(keys), 0, 0, "", NULL,

@@ -32,6 +32,7 @@ struct options {
     bool allow_open;             /* other machines may ask without keys */
     char hosts[OPTION_TEXT_MAX]; /* names that a daemon without keys answers to (hosts.h) */
     uint64_t slots, threads;     /* 0: the default of the device */
+    uint64_t gather;             /* likewise */
     uint64_t arena;              /* bytes */
     uint64_t cache_bytes;        /* 0: every request runs its own job */
     uint64_t device_memory;      /* bytes; 0: all there is */

@@ -55,6 +55,7 @@ enum kiln_status service_open(struct service *service) {
         .program = "/proc/self/exe",
         .devices = options->device,
         .slots = (int)options->slots,
+        .gather = (int)options->gather,
         .threads = (int)options->threads,
         .queue = (int)options->queue,
         .deadline_s = options->deadline,

@@ -282,6 +282,8 @@ const struct job_type lombscargle_job = {
     .check = lombscargle_check,
     .plan = lombscargle_plan,
     .run = lombscargle_run,
+    .alike = lombscargle_alike,
+    .run_group = lombscargle_run_group,
     .canary_query = "f0=0.01&df=0.002&nf=250&false_alarm=baluev",
     .canary_format = FORMAT_JSON,
     .canary_input = canary_input,

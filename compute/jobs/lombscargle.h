@@ -126,6 +126,11 @@ void lombscargle_check(void *params, const struct input *input, const uint8_t *d
 enum kiln_status lombscargle_plan(const void *params, const struct input *input, enum format format,
                                   struct plan *plan);
 enum kiln_status lombscargle_run(struct task *task);
+bool lombscargle_alike(const struct job *one, const struct job *other);
+enum kiln_status lombscargle_run_group(struct task *tasks, size_t count);
+
+/** True where a JSON result needs nothing but peaks that the device can find. */
+bool lombscargle_peaks_only(const struct lombscargle_params *params);
 
 /** How many peaks are sought: one even where none was asked for. */
 uint64_t lombscargle_peaks_wanted(const struct lombscargle_params *params);

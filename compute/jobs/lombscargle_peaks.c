@@ -137,6 +137,11 @@ static void peak_refine(const struct periodogram *p, struct peak *peak, double b
         peak->power = fmin(peak->power, 1);
 }
 
+bool lombscargle_peaks_only(const struct lombscargle_params *params) {
+    return params->fields == FIELDS_PEAKS && !params->frequency.count &&
+           lombscargle_peaks_wanted(params) <= LOMBSCARGLE_KERNEL_PEAKS_MAX;
+}
+
 uint64_t lombscargle_peaks_wanted(const struct lombscargle_params *params) {
     return params->peaks > 0 ? (uint64_t)params->peaks : 1;
 }

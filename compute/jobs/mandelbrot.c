@@ -15,6 +15,10 @@
 
 #define AT(member) offsetof(struct mandelbrot_params, member)
 
+/* What is gathered: a picture that leaves most of a GPU idle for at most about a millisecond. */
+#define SMALL_PIXELS (512 * 512)
+#define SMALL_COST   0x1p31
+
 #define SINGLE_REACH 0x1p-17 /* fp32 where the pixel spacing exceeds this part of the extent */
 
 static const char *const precisions[] = {"auto", "fp32", "fp64", NULL};
@@ -246,6 +250,18 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }
 
+/* Alike in everything but where they lie. */
+static bool alike(const struct job *one, const struct job *other) {
+    const struct mandelbrot_params *a = (const void *)one->params, *b = (const void *)other->params;
+    return a->width == b->width && a->height == b->height && a->max_iter == b->max_iter &&
+           a->width * a->height <= SMALL_PIXELS && one->plan.cost <= SMALL_COST &&
+           a->escape_radius == b->escape_radius && a->precision == b->precision &&
+           a->smooth == b->smooth && a->field == b->field && a->colormap == b->colormap &&
+           a->gamma == b->gamma && a->supersample == 1 && b->supersample == 1 && !a->shade &&
+           !b->shade && a->compression == COMPRESSION_FAST && b->compression == COMPRESSION_FAST &&
+           one->format != FORMAT_JSON;
+}
+
 const struct job_type mandelbrot_job = {
     .name = "mandelbrot",
     .title = "The Mandelbrot set as a picture, an array of escape values, or statistics",
@@ -259,6 +275,8 @@ const struct job_type mandelbrot_job = {
     .check = check,
     .plan = plan,
     .run = mandelbrot_run,
+    .alike = alike,
+    .run_group = mandelbrot_run_group,
     .canary_query = "width=96&height=64&max_iter=64&shade=true",
     .canary_format = FORMAT_PNG,
 };

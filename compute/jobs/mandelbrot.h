@@ -41,6 +41,7 @@ static inline double mandelbrot_spacing(double low, double high, int64_t samples
 bool mandelbrot_resolvable(const struct mandelbrot_params *params);
 
 enum kiln_status mandelbrot_run(struct task *task);
+enum kiln_status mandelbrot_run_group(struct task *tasks, size_t count);
 
 /** /v1/mandelbrot/tiles/{z}/{x}/{name}; ended by pattern NULL. */
 extern const struct job_path mandelbrot_paths[];

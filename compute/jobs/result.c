@@ -140,43 +140,50 @@ bool result_png_offered(const struct task *task, const struct picture *picture,
            backend->mapped(task->stream, task->result, task->capacity);
 }
 
-/* Enqueues the encoder, which writes to the frame and tells how much. */
-static enum kiln_status png_launch(struct task *task, const struct picture *picture,
-                                   const struct png_frame *frame, uint64_t *size) {
-    const struct backend *backend = task->backend;
+/* Enqueues the encoder, which writes to the frames and tells how much, and waits for it. */
+static enum kiln_status pngs_launch(struct task *tasks, size_t count, const struct picture *picture,
+                                    const struct png_frame *frames, uint64_t *sizes) {
+    const struct backend *backend = tasks->backend;
+    struct stream *stream = tasks->stream;
     struct png_args args = {
         .width = (int32_t)picture->width,
         .height = (int32_t)picture->height,
+        .pictures = (int32_t)count,
         .indices = picture->pixels,
-        .stream = backend->mapped(task->stream, frame->data, frame->room),
-        .capacity = frame->room,
-        .size = backend->mapped(task->stream, size, sizeof *size),
     };
-    if (!args.stream || !args.size)
-        return KILN_INTERNAL;
-    *size = 0;
-    enum kiln_status status = backend->phase(task->stream, PHASE_ENCODE);
+    for (size_t i = 0; i < count; i++) {
+        args.target[i] = (struct png_target){
+            .stream = backend->mapped(stream, frames[i].data, frames[i].room),
+            .capacity = frames[i].room,
+            .size = backend->mapped(stream, &sizes[i], sizeof sizes[i]),
+        };
+        if (!args.target[i].stream || !args.target[i].size)
+            return KILN_INTERNAL;
+        sizes[i] = 0;
+    }
+    enum kiln_status status = backend->phase(stream, PHASE_ENCODE);
     if (status == KILN_OK)
-        status = backend->launch(task->stream, KERNEL_PNG, &args);
-    return status == KILN_OK ? backend->wait(task->stream) : status;
+        status = backend->launch(stream, KERNEL_PNG, &args);
+    return status == KILN_OK ? backend->wait(stream) : status;
 }
 
-enum kiln_status result_png(struct task *task, const struct field *fields,
-                            const struct picture *picture) {
-    struct png_frame frame;
+enum kiln_status result_pngs(struct task *tasks, size_t count, const struct field *fields,
+                             const struct picture *picture) {
+    struct png_frame frames[GROUP_MAX];
     struct texts texts;
-    uint64_t *size = result_scratch(task, 1, sizeof *size);
-    if (!size)
-        return result_no_memory(task);
-    enum kiln_status status = png_frame_open(picture, texts_fill(&texts, task, fields),
-                                             task->result, task->capacity, &frame);
+    uint64_t *sizes = result_scratch(tasks, count, sizeof *sizes);
+    enum kiln_status status = KILN_OK;
+    if (!sizes)
+        return result_no_memory(tasks);
+    for (size_t i = 0; status == KILN_OK && i < count; i++)
+        status = png_frame_open(picture, texts_fill(&texts, &tasks[i], fields), tasks[i].result,
+                                tasks[i].capacity, &frames[i]);
     if (status == KILN_OK)
-        status = png_launch(task, picture, &frame, size);
-    if (status == KILN_OK && *size == 0)
-        status = KILN_INTERNAL;
-    if (status == KILN_OK)
-        status = png_frame_close(&frame, *size, &task->size);
-    return result_error(task, status);
+        status = pngs_launch(tasks, count, picture, frames, sizes);
+    for (size_t i = 0; status == KILN_OK && i < count; i++)
+        status =
+            sizes[i] == 0 ? KILN_INTERNAL : png_frame_close(&frames[i], sizes[i], &tasks[i].size);
+    return result_error(tasks, status);
 }
 
 /* Numbers in chunks: each is printed where it could begin if all before it were as long as they can

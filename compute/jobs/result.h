@@ -66,10 +66,12 @@ enum kiln_status result_picture(struct task *task, const struct field *fields,
 bool result_png_offered(const struct task *task, const struct picture *picture,
                         int32_t compression);
 
-/** The same PNG of indices that are on the device: `pixels` is a device address. Opens the phase
-    ENCODE behind the kernels, encodes there, waits, and writes the rest of the file. */
-enum kiln_status result_png(struct task *task, const struct field *fields,
-                            const struct picture *picture);
+/** The same PNGs of indices that are on the device: `pixels` is a device address, where the
+   pictures of up to GROUP_MAX tasks lie one below the other, each as `picture` describes it. Opens
+   the phase ENCODE behind the kernels, encodes there, waits, and writes the rest of the files. A
+   failure is told in the first task. */
+enum kiln_status result_pngs(struct task *tasks, size_t count, const struct field *fields,
+                             const struct picture *picture);
 
 /** Writes numbers with commas between, each the shortest decimal that reads back as the same
     double (NaN and infinities as null); large arrays are shared out over the task's pool. `text`

@@ -65,6 +65,7 @@ static enum kiln_status cpu_pin(struct device *device, void *base, size_t size) 
 const struct backend cpu_backend = {
     .abi = BACKEND_ABI,
     .name = "cpu",
+    .gather = 1,
     .enumerate = cpu_enumerate,
     .open = cpu_open,
     .close = cpu_close,

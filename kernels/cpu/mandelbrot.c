@@ -22,11 +22,11 @@ static const struct mandelbrot_simd *const tables[ISA_COUNT][2] = {
    |z²+c| >= |z|² - |c| > |z| with a margin far above rounding. |c| > R escapes at the first step,
    which is always tested; otherwise |c| <= R, and R - 1 > 1 suffices. With R near 2 that leaves the
    constants near |c| = 2. */
-static int test_stride(const struct mandelbrot_args *args) {
+static int test_stride(const struct mandelbrot_args *args, const struct mandelbrot_view *view) {
     if (args->escape_radius >= 2.01)
         return 32;
-    double far_x = fmax(fabs(args->x0), fabs(fma(args->width - 1, args->dx, args->x0)));
-    double far_y = fmax(fabs(args->y0), fabs(fma(args->height - 1, args->dy, args->y0)));
+    double far_x = fmax(fabs(view->x0), fabs(fma(args->width - 1, view->dx, view->x0)));
+    double far_y = fmax(fabs(view->y0), fabs(fma(args->height - 1, view->dy, view->y0)));
     return hypot(far_x, far_y) < 1.99 ? 32 : 1;
 }
 
@@ -46,16 +46,25 @@ static void work(void *context, size_t chunk, int slot) {
     simd->work(job);
 }
 
-enum kiln_status mandelbrot_launch(struct stream *stream, const void *arguments) {
-    const struct mandelbrot_args *args = arguments;
+static void picture_run(struct stream *stream, const struct mandelbrot_args *args, int picture) {
+    size_t samples = (size_t)args->width * (size_t)args->height;
     struct mandelbrot_job job = {
         .args = *args,
-        .samples = (size_t)args->width * (size_t)args->height,
-        .stride = test_stride(args),
+        .view = args->view[picture],
+        .samples = samples,
+        .stride = test_stride(args, &args->view[picture]),
         .control = stream->control,
     };
+    job.args.count = args->count ? args->count + (size_t)picture * samples : NULL;
+    job.args.smooth = args->smooth ? args->smooth + (size_t)picture * samples : NULL;
     void *context[2] = {&job, (void *)tables[stream->isa][args->fp64 ? 1 : 0]};
-    size_t threads = thread_count(args, job.samples, pool_width(stream->pool));
-    pool_run(stream->pool, work, context, threads);
+    pool_run(stream->pool, work, context, thread_count(args, samples, pool_width(stream->pool)));
+}
+
+enum kiln_status mandelbrot_launch(struct stream *stream, const void *arguments) {
+    const struct mandelbrot_args *args = arguments;
+    for (int picture = 0; picture < args->views && !stream_cancelled(stream); picture++) {
+        picture_run(stream, args, picture);
+    }
     return stream_cancelled(stream) ? KILN_CANCELLED : KILN_OK;
 }

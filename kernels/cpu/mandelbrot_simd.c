@@ -190,12 +190,12 @@ static uint64_t batch_interior(const struct batch *batch) {
 
 /* Fills constants of the next samples; a batch may run over the end of a row. */
 static void sift_fill(struct thread *thread, struct batch *batch) {
-    const struct mandelbrot_args *args = &thread->job->args;
-    size_t width = (size_t)args->width;
+    const struct mandelbrot_view *view = &thread->job->view;
+    size_t width = (size_t)thread->job->args.width;
     int i = 0;
     while (i < N && thread->next < thread->end) {
         size_t row = thread->next / width, column = thread->next % width;
-        real cy = (real)fma((double)row, args->dy, args->y0);
+        real cy = (real)fma((double)row, view->dy, view->y0);
         size_t run = width - column;
         if (run > thread->end - thread->next)
             run = thread->end - thread->next;
@@ -203,7 +203,7 @@ static void sift_fill(struct thread *thread, struct batch *batch) {
             run = (size_t)(N - i);
         int first = (int)column;
         for (int k = 0; k < (int)run; k++) {
-            batch->cx[i + k] = (real)fma((double)(first + k), args->dx, args->x0);
+            batch->cx[i + k] = (real)fma((double)(first + k), view->dx, view->x0);
             batch->cy[i + k] = cy;
         }
         i += (int)run;

@@ -19,8 +19,9 @@
 #define MANDELBROT_CLAIM ((size_t)512)
 
 struct mandelbrot_job {
-    struct mandelbrot_args args;
-    size_t samples; /* width × height */
+    struct mandelbrot_args args; /* `count` and `smooth` of the picture */
+    struct mandelbrot_view view; /* of it */
+    size_t samples;              /* width × height */
     /* Steps between escape tests of long orbits; 1 where an orbit might come back from beyond the
        radius by rounding. */
     int stride;

@@ -227,6 +227,7 @@ extern __attribute__((visibility("default"))) const struct backend kiln_backend;
 const struct backend kiln_backend = {
     .abi = BACKEND_ABI,
     .name = "cuda",
+    .gather = GROUP_MAX,
     .enumerate = device_enumerate,
     .open = device_open,
     .close = device_close,

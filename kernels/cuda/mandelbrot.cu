@@ -48,7 +48,7 @@ struct warp_state {
 };
 
 /* Gives every free lane an orbit, as long as there are any. */
-template <typename T>
+template <typename T, bool MANY>
 static __device__ __forceinline__ void refill(const mandelbrot_grid &grid, lane_state<T> &l,
                                               warp_state &w, source &from, queue<T> &waiting,
                                               T radius2) {
@@ -58,7 +58,7 @@ static __device__ __forceinline__ void refill(const mandelbrot_grid &grid, lane_
         uint32_t group = source_next(grid, from, w.lane, want == 32 && w.waiting < 16);
         if (from.more) {
             orbit<T> o;
-            bool stays = survives(grid, group * 32 + w.lane, radius2, o);
+            bool stays = survives<T, MANY>(grid, group * 32 + w.lane, radius2, o);
             queue_push(waiting, w.waiting, stays, o, w.lane);
         }
     }
@@ -227,7 +227,9 @@ static __device__ __forceinline__ void run_together(const mandelbrot_grid &grid,
     }
 }
 
-template <typename T> static __device__ __forceinline__ void mandelbrot(const mandelbrot_grid &grid) {
+/* MANY: several pictures, each with a view of its own. */
+template <typename T, bool MANY>
+static __device__ __forceinline__ void mandelbrot(const mandelbrot_grid &grid) {
     __shared__ queue<T> waiting[MANDELBROT_WARPS], leaving[MANDELBROT_WARPS];
     __shared__ team shared;
     uint32_t warp = blockIdx.x * blockDim.y + threadIdx.y;
@@ -248,7 +250,7 @@ template <typename T> static __device__ __forceinline__ void mandelbrot(const ma
     uint32_t running;
     do {
         settle(grid, l, w, leaving[threadIdx.y], radius2);
-        refill(grid, l, w, from, waiting[threadIdx.y], radius2);
+        refill<T, MANY>(grid, l, w, from, waiting[threadIdx.y], radius2);
         if (!w.ready && !from.more && w.waiting == 0) {
             w.ready = true;
             if (w.lane == 0) {
@@ -266,10 +268,20 @@ template <typename T> static __device__ __forceinline__ void mandelbrot(const ma
 
 extern "C" __global__ void __launch_bounds__(32 * MANDELBROT_WARPS, 5)
     mandelbrot_fp32(const __grid_constant__ mandelbrot_grid grid) {
-    mandelbrot<float>(grid);
+    mandelbrot<float, false>(grid);
 }
 
 extern "C" __global__ void __launch_bounds__(32 * MANDELBROT_WARPS, 3)
     mandelbrot_fp64(const __grid_constant__ mandelbrot_grid grid) {
-    mandelbrot<double>(grid);
+    mandelbrot<double, false>(grid);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * MANDELBROT_WARPS, 5)
+    mandelbrot_views_fp32(const __grid_constant__ mandelbrot_grid grid) {
+    mandelbrot<float, true>(grid);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * MANDELBROT_WARPS, 3)
+    mandelbrot_views_fp64(const __grid_constant__ mandelbrot_grid grid) {
+    mandelbrot<double, true>(grid);
 }

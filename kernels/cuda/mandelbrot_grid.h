@@ -9,7 +9,7 @@
 #ifndef KILN_CUDA_MANDELBROT_GRID_H
 #define KILN_CUDA_MANDELBROT_GRID_H
 
-#include <stdint.h>
+#include "kernels/mandelbrot.h"
 
 #define MANDELBROT_WARPS    8  /* of a block */
 #define MANDELBROT_COUNTERS 32 /* one a lane */
@@ -17,9 +17,10 @@
 #define MANDELBROT_WORDS    (MANDELBROT_COUNTERS * MANDELBROT_SPREAD)
 
 struct mandelbrot_grid {
-    uint32_t samples, groups;
+    uint32_t samples, groups;   /* of all pictures, one below the other */
     uint32_t width, reciprocal; /* 2^32 / width, rounded down */
-    double x0, y0, dx, dy;
+    uint32_t height, height_reciprocal;
+    struct mandelbrot_view view[GROUP_MAX];
     double radius2;     /* escape_radius² */
     float inverse_log2; /* 1 / log2(escape_radius²) */
     uint32_t max_iter;

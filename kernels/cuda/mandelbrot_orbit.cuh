@@ -50,19 +50,30 @@ static __device__ __forceinline__ void answer_left(const mandelbrot_grid &grid, 
     answer(grid, index, count, smooth);
 }
 
-/* Sample `index` of the picture before its first step. */
-template <typename T>
+/* Quotient and remainder; by the rounded inverse the quotient may be one too small. */
+static __device__ __forceinline__ uint32_t divide(uint32_t number, uint32_t by, uint32_t reciprocal,
+                                                  uint32_t &rest) {
+    uint32_t quotient = __umulhi(number, reciprocal);
+    rest = number - quotient * by;
+    if (rest >= by) {
+        rest -= by;
+        quotient++;
+    }
+    return quotient;
+}
+
+/* Sample `index` of the pictures before its first step. */
+template <typename T, bool MANY>
 static __device__ __forceinline__ orbit<T> orbit_start(const mandelbrot_grid &grid,
                                                        uint32_t index) {
-    /* The quotient by the rounded inverse may be one too small. */
-    uint32_t row = __umulhi(index, grid.reciprocal), column = index - row * grid.width;
-    if (column >= grid.width) {
-        column -= grid.width;
-        row++;
+    uint32_t column, picture = 0, row = divide(index, grid.width, grid.reciprocal, column);
+    if (MANY) {
+        picture = divide(row, grid.height, grid.height_reciprocal, row);
     }
+    const mandelbrot_view &view = grid.view[picture];
     orbit<T> o;
-    o.cx = real<T>::from(__fma_rn((double)column, grid.dx, grid.x0));
-    o.cy = real<T>::from(__fma_rn((double)row, grid.dy, grid.y0));
+    o.cx = real<T>::from(__fma_rn((double)column, view.dx, view.x0));
+    o.cy = real<T>::from(__fma_rn((double)row, view.dy, view.y0));
     o.x = o.y = 0;
     o.n = 0;
     o.index = index;
@@ -70,13 +81,13 @@ static __device__ __forceinline__ orbit<T> orbit_start(const mandelbrot_grid &gr
 }
 
 /* A sample's first steps; false where they decide it. */
-template <typename T>
+template <typename T, bool MANY>
 static __device__ __forceinline__ bool survives(const mandelbrot_grid &grid, uint32_t index,
                                                 T radius2, orbit<T> &o) {
     if (index >= grid.samples) {
         return false;
     }
-    o = orbit_start<T>(grid, index);
+    o = orbit_start<T, MANY>(grid, index);
     bool left = false, inside = surely_inside((float)o.cx, (float)o.cy);
     T norm2 = 0;
     if (!inside) {

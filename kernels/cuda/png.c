@@ -7,6 +7,7 @@
 #include "kernels/cuda/stream.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { PNG_PIECES, PNG_GATHER };
 
@@ -22,7 +23,7 @@ static const struct function_row functions[] = {
 static enum kiln_status launch(struct stream *stream, const void *pointer) {
     const struct png_args *args = pointer;
     uint64_t width = (uint64_t)args->width, height = (uint64_t)args->height;
-    uint64_t pieces = png_pieces(width, height);
+    uint64_t pieces = png_pieces(width, height), all = pieces * (uint64_t)args->pictures;
     if (width > PNG_WIDTH_MAX || pieces > INT32_MAX) {
         snprintf(stream->error, sizeof stream->error, "rows of more than %d pixels", PNG_WIDTH_MAX);
         return KILN_UNSUPPORTED;
@@ -34,16 +35,18 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .strip_rows = (int64_t)png_strip_rows(width, height),
         .strip_pieces = (int32_t)png_strip_pieces(width),
         .pieces = (int32_t)pieces,
-        .slots = stream_reserve(stream, pieces * PNG_PITCH),
-        .piece = stream_reserve(stream, pieces * sizeof(struct png_piece)),
-        .stream = args->stream,
-        .capacity = args->capacity,
-        .size = args->size,
+        .slots = stream_reserve(stream, all * PNG_PITCH),
+        .piece = stream_reserve(stream, all * sizeof(struct png_piece)),
     };
+    memcpy(grid.target, args->target, (size_t)args->pictures * sizeof *grid.target);
     if (!grid.slots || !grid.piece) {
         return KILN_NO_MEMORY;
     }
-    struct shape shape = {.grid_x = (unsigned)pieces, .grid_y = 1, .warps = PNG_WARPS};
+    struct shape shape = {
+        .grid_x = (unsigned)pieces,
+        .grid_y = (unsigned)args->pictures,
+        .warps = PNG_WARPS,
+    };
     enum kiln_status status =
         stream_launch(stream, KERNEL_PNG, PNG_PIECES, &shape, &grid, "png pieces");
     shape.warps = PNG_GATHER_WARPS;

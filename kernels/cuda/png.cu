@@ -1,7 +1,7 @@
 /*
  * png.cu: palette indices to the zlib stream of a PNG (kernels/png.h).
  *
- * png_pieces: a block a piece, a thread for each 32 of its bytes. Everything stays in shared memory
+ * blockIdx.y is the picture. png_pieces: a block a piece, a thread for each 32 of its bytes. Everything stays in shared memory
  * from the pixels to the bits: filter, tokens, counts, codes, places of the tokens by a scan, bits.
  * png_gather: a block a piece adds up the sizes of those before and moves its piece there, which may
  * be host memory; the last block adds what the stream has around them.
@@ -178,7 +178,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
     __syncthreads();
     uint32_t size = block_end(memory, bits, place.last);
     __syncthreads();
-    uint4 *slot = (uint4 *)(grid.slots + (uint64_t)blockIdx.x * PNG_PITCH);
+    uint32_t number = blockIdx.y * gridDim.x + blockIdx.x;
+    uint4 *slot = (uint4 *)(grid.slots + (uint64_t)number * PNG_PITCH);
     for (uint32_t i = thread; i < (size + 15) / 16; i += THREADS) {
         slot[i] = ((const uint4 *)memory.out)[i];
     }
@@ -188,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT)
         piece.bytes = place.size;
         piece.sum = (uint32_t)(memory.adler[0] % ADLER);
         piece.sums = (uint32_t)(memory.adler[1] % ADLER);
-        grid.piece[blockIdx.x] = piece;
+        grid.piece[number] = piece;
     }
 }
 
@@ -230,12 +231,13 @@ static __device__ __forceinline__ void bytes_move(uint8_t *to, const uint8_t *fr
 }
 
 /* The zlib header, Adler-32 over all pieces, and the size. `sums` are two sums that are 0. */
-static __device__ __forceinline__ void stream_close(const png_grid &grid, uint64_t end,
+static __device__ __forceinline__ void stream_close(const png_grid &grid, const png_piece *pieces,
+                                                    const png_target &target, uint64_t end,
                                                     unsigned long long *sums) {
     unsigned long long low = 0, high = 0;
     uint64_t total = (uint64_t)(grid.width + 1) * (uint64_t)grid.height;
     for (int i = (int)block_thread(); i < grid.pieces; i += (int)(32 * blockDim.y)) {
-        png_piece piece = grid.piece[i];
+        png_piece piece = pieces[i];
         uint64_t strip = (uint64_t)(i / grid.strip_pieces), part = (uint64_t)(i % grid.strip_pieces);
         uint64_t behind = strip * (uint64_t)grid.strip_rows * (uint64_t)(grid.width + 1) +
                           part * PNG_PIECE + piece.bytes;
@@ -247,17 +249,17 @@ static __device__ __forceinline__ void stream_close(const png_grid &grid, uint64
     if (block_thread() > 0) {
         return;
     }
-    bool fits = end + 4 <= grid.capacity;
+    bool fits = end + 4 <= target.capacity;
     if (fits) {
         uint32_t a = (uint32_t)((1 + low) % ADLER), b = (uint32_t)((total + high) % ADLER);
-        grid.stream[0] = 0x78;
-        grid.stream[1] = 0x01;
-        grid.stream[end] = (uint8_t)(b >> 8);
-        grid.stream[end + 1] = (uint8_t)b;
-        grid.stream[end + 2] = (uint8_t)(a >> 8);
-        grid.stream[end + 3] = (uint8_t)a;
+        target.stream[0] = 0x78;
+        target.stream[1] = 0x01;
+        target.stream[end] = (uint8_t)(b >> 8);
+        target.stream[end + 1] = (uint8_t)b;
+        target.stream[end + 2] = (uint8_t)(a >> 8);
+        target.stream[end + 3] = (uint8_t)a;
     }
-    *grid.size = fits ? end + 4 : 0;
+    *target.size = fits ? end + 4 : 0;
 }
 
 extern "C" __global__ void __launch_bounds__(32 * PNG_GATHER_WARPS)
@@ -265,19 +267,22 @@ extern "C" __global__ void __launch_bounds__(32 * PNG_GATHER_WARPS)
     __shared__ unsigned long long sums[3];
     unsigned long long before = 0;
     int piece = (int)blockIdx.x;
+    const png_piece *pieces = grid.piece + (int64_t)blockIdx.y * grid.pieces;
+    const uint8_t *slots = grid.slots + (int64_t)blockIdx.y * grid.pieces * PNG_PITCH;
+    const png_target &target = grid.target[blockIdx.y];
     if (block_thread() < 3) {
         sums[block_thread()] = 0;
     }
     __syncthreads();
     for (int i = (int)block_thread(); i < piece; i += (int)(32 * blockDim.y)) {
-        before += grid.piece[i].size;
+        before += pieces[i].size;
     }
     uint64_t begin = 2 + block_sum(before, sums);
-    uint32_t size = grid.piece[piece].size;
-    if (begin + size <= grid.capacity) {
-        bytes_move(grid.stream + begin, grid.slots + (uint64_t)piece * PNG_PITCH, size);
+    uint32_t size = pieces[piece].size;
+    if (begin + size <= target.capacity) {
+        bytes_move(target.stream + begin, slots + (uint64_t)piece * PNG_PITCH, size);
     }
     if (piece + 1 == grid.pieces) {
-        stream_close(grid, begin + size, sums + 1);
+        stream_close(grid, pieces, target, begin + size, sums + 1);
     }
 }

@@ -20,7 +20,8 @@
 
 /* A piece and the strip that it belongs to. */
 struct piece_place {
-    int64_t first;  /* row of the picture that the strip begins with */
+    int64_t top;    /* the picture's first row, of the rows of all pictures */
+    int64_t first;  /* the row that the strip begins with, likewise */
     uint32_t rows;  /* of the strip */
     uint32_t line;  /* bytes of a filtered row: the filter's number and the pixels */
     uint32_t begin; /* of the piece in the strip, in filtered bytes */
@@ -32,8 +33,9 @@ static __device__ __forceinline__ piece_place piece_find(const png_grid &grid) {
     int64_t strip = blockIdx.x / (unsigned)grid.strip_pieces;
     uint32_t part = blockIdx.x % (unsigned)grid.strip_pieces;
     piece_place place;
-    place.first = strip * grid.strip_rows;
-    int64_t left = grid.height - place.first;
+    place.top = (int64_t)blockIdx.y * grid.height;
+    place.first = place.top + strip * grid.strip_rows;
+    int64_t left = grid.height - strip * grid.strip_rows;
     place.rows = (uint32_t)(left < grid.strip_rows ? left : grid.strip_rows);
     place.line = (uint32_t)grid.width + 1;
     place.begin = part * PNG_PIECE;
@@ -59,7 +61,7 @@ static __device__ __forceinline__ uint32_t magnitudes_add(uint32_t bytes, uint32
     return __dp4a((bytes ^ signs * 255u) + signs, 0x01010101u, sum);
 }
 
-/* Four bytes at any address, the first of which are the picture's: those beyond its last word are
+/* Four bytes at any address, the first of which are pictures': those beyond the last word are
    of no meaning. */
 static __device__ __forceinline__ uint32_t bytes_load(const uint8_t *at, const uint32_t *last) {
     const uint32_t *word = (const uint32_t *)((uintptr_t)at & ~(uintptr_t)3);
@@ -68,7 +70,7 @@ static __device__ __forceinline__ uint32_t bytes_load(const uint8_t *at, const u
 }
 
 static __device__ __forceinline__ const uint32_t *last_word(const png_grid &grid) {
-    const uint8_t *last = grid.indices + grid.width * grid.height - 1;
+    const uint8_t *last = grid.indices + grid.width * grid.height * gridDim.y - 1;
     return (const uint32_t *)((uintptr_t)last & ~(uintptr_t)3);
 }
 
@@ -76,7 +78,7 @@ static __device__ __forceinline__ const uint32_t *last_word(const png_grid &grid
    `sums` are three words of shared memory that are 0. */
 static __device__ __forceinline__ unsigned filter_choose(const png_grid &grid,
                                                          const piece_place &place, uint32_t *sums) {
-    uint32_t skip = place.first == 0, columns = (uint32_t)grid.width - 1;
+    uint32_t skip = place.first == place.top, columns = (uint32_t)grid.width - 1;
     uint32_t sampled = (place.rows - skip + SAMPLING - 1) / SAMPLING;
     uint32_t quads = (columns + 3) / 4, none = 0, sub = 0, up = 0;
     const uint8_t *row = grid.indices + (place.first + skip) * grid.width;
@@ -112,7 +114,7 @@ static __device__ __forceinline__ uint32_t byte_filter(const png_grid &grid,
                                                        const piece_place &place, unsigned filter,
                                                        uint32_t row, uint32_t column) {
     int64_t y = place.first + row;
-    unsigned own = y == 0 && filter == FILTER_UP ? FILTER_SUB : filter;
+    unsigned own = y == place.top && filter == FILTER_UP ? FILTER_SUB : filter;
     if (column == 0) {
         return own;
     }
@@ -134,7 +136,7 @@ static __device__ __forceinline__ uint32_t quad_filter(const png_grid &grid,
     uint32_t row = at / place.line, column = at - row * place.line;
     uint32_t end = place.begin + place.size;
     int64_t y = place.first + row;
-    int64_t pixel = y * grid.width + column - 1, back = filter == FILTER_UP && y > 0 ? grid.width : 1;
+    int64_t pixel = y * grid.width + column - 1, back = filter == FILTER_UP && y > place.top ? grid.width : 1;
     int64_t first = pixel > 0 ? pixel : 0, before = pixel > back ? pixel - back : 0;
     uint32_t here = bytes_load(grid.indices + first, last);
     uint32_t other = bytes_load(grid.indices + before, last);

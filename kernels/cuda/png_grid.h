@@ -24,16 +24,14 @@ struct png_piece {
 };
 
 struct png_grid {
-    const uint8_t *indices;
+    const uint8_t *indices; /* of all pictures, blocks' y of them */
     int64_t width, height;
     int64_t strip_rows;
     int32_t strip_pieces; /* of a strip */
-    int32_t pieces;       /* of the picture */
-    uint8_t *slots;       /* pieces × PNG_PITCH */
+    int32_t pieces;       /* of a picture */
+    uint8_t *slots;       /* pictures × pieces × PNG_PITCH */
     struct png_piece *piece;
-    uint8_t *stream;
-    uint64_t capacity;
-    uint64_t *size;
+    struct png_target target[GROUP_MAX];
 };
 
 #endif

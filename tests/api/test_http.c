@@ -402,7 +402,7 @@ static void roles(void **state) {
         {{"--no-such-flag", "1"}, 2},
         {{"--queue", "many"}, 2},
         {{"--queue"}, 2},
-        {{"--http-threads", "0"}, 2},
+        {{"--http-threads", "65"}, 2},
         {{"--log-level", "loud"}, 2},
         {{"--log-format", "xml"}, 2},
         {{"--config", "/no/such/file"}, 2},

@@ -34,8 +34,8 @@ static enum kiln_status polite(struct task *task) {
     int32_t count;
     const struct mandelbrot_args args = {.width = 1,
                                          .height = 1,
-                                         .dx = 1,
-                                         .dy = -1,
+                                         .views = 1,
+                                         .view = {{.dx = 1, .dy = -1}},
                                          .max_iter = 1,
                                          .escape_radius = 2,
                                          .fp64 = 1,

@@ -57,7 +57,7 @@ static enum kiln_status kernel_run(struct stream *stream, enum kernel_id id) {
     struct laplacian_args laplacian = {SIDE, SIDE, 1, 1, b, x};
     struct jacobi_args jacobi = {SIDE, SIDE, 1, 1, 30, 0, b, NULL, x, NULL};
     struct spectral_args spectral = {SIDE, SIDE, 1, 1, 1000, 1, b, x};
-    struct mandelbrot_args mandelbrot = {SIDE, SIDE, -2, 1, 0.1, -0.1, 50, 2, 1, 1, NULL, x};
+    struct mandelbrot_args mandelbrot = {SIDE, SIDE, 1, {{-2, 1, 0.1, -0.1}}, 50, 2, 1, 1, NULL, x};
     struct lombscargle_args lombscargle = {
         .n = 10, .t = b, .y = b, .w = b, .yy = 1, .nf = 50, .f0 = 0.1, .df = 0.01, .power = x};
     const void *const arguments[KERNEL_COUNT] = {

@@ -17,8 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CHECK_OUTPUTS 4
-#define CHECK_BLOCKS  16
+#define CHECK_OUTPUTS 32
+#define CHECK_BLOCKS  128
 
 /** An output of the case. */
 struct output {

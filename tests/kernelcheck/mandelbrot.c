@@ -51,9 +51,12 @@ static int32_t count_long(long double cx, long double cy, int64_t max_iter) {
     return -1;
 }
 
+/* Row j of all pictures' rows. */
 static void compare_one(struct check *check, const struct mandelbrot_args *args, int i, int j,
                         const int32_t *count, const float *smooth) {
-    double cx = fma(i, args->dx, args->x0), cy = fma(j, args->dy, args->y0), size = 0;
+    const struct mandelbrot_view *view = &args->view[j / args->height];
+    double cx = fma(i, view->dx, view->x0), cy = fma(j % args->height, view->dy, view->y0);
+    double size = 0;
     size_t at = (size_t)j * (size_t)args->width + (size_t)i;
     int32_t wanted = args->fp64 ? count_double(args, cx, cy, &size)
                                 : count_float(args, (float)cx, (float)cy, &size);
@@ -74,11 +77,12 @@ static void compare_one(struct check *check, const struct mandelbrot_args *args,
 enum wants { WANTS_BOTH, WANTS_COUNT, WANTS_SMOOTH };
 
 static void run_case(struct check *check, struct mandelbrot_args args, enum wants wants) {
-    size_t samples = (size_t)args.width * (size_t)args.height;
+    size_t samples = (size_t)args.width * (size_t)args.height * (size_t)args.views;
+    const struct mandelbrot_view *view = &args.view[args.views - 1];
     check_begin(check,
-                "%dx%d at (%.17g, %.17g) step (%.17g, %.17g), %lld iterations, radius %g, "
-                "%s, continuous %d, output %d",
-                args.width, args.height, args.x0, args.y0, args.dx, args.dy,
+                "%d of %dx%d, the last at (%.17g, %.17g) step (%.17g, %.17g), %lld iterations, "
+                "radius %g, %s, continuous %d, output %d",
+                args.views, args.width, args.height, view->x0, view->y0, view->dx, view->dy,
                 (long long)args.max_iter, args.escape_radius, args.fp64 ? "fp64" : "fp32",
                 args.continuous, (int)wants);
     int index = 0, count_at = -1, smooth_at = -1;
@@ -93,7 +97,7 @@ static void run_case(struct check *check, struct mandelbrot_args args, enum want
     if (check_launch(check, KERNEL_MANDELBROT, &args)) {
         const int32_t *count = count_at < 0 ? NULL : check_result(check, count_at);
         const float *smooth = smooth_at < 0 ? NULL : check_result(check, smooth_at);
-        for (int j = 0; j < args.height; j++)
+        for (int j = 0; j < args.views * args.height; j++)
             for (int i = 0; i < args.width; i++)
                 compare_one(check, &args, i, j, count, smooth);
     }
@@ -122,10 +126,13 @@ static struct mandelbrot_args view_args(const struct view *view, int width, int 
     return (struct mandelbrot_args){
         .width = width,
         .height = height,
-        .x0 = view->x - 0.5 * view->width + 0.5 * step,
-        .y0 = view->y + 0.5 * step * height - 0.5 * step,
-        .dx = step,
-        .dy = -step,
+        .views = 1,
+        .view = {{
+            .x0 = view->x - 0.5 * view->width + 0.5 * step,
+            .y0 = view->y + 0.5 * step * height - 0.5 * step,
+            .dx = step,
+            .dy = -step,
+        }},
         .max_iter = 200,
         .escape_radius = 1024,
         .continuous = 1,
@@ -194,11 +201,30 @@ static void run_random(struct check *check, int fp64) {
     check_group_end(check);
 }
 
+/* Several pictures at once, from one row to more than a device works on at a time. */
+static void run_groups(struct check *check, int fp64) {
+    static const int sizes[][2] = {{1, 1}, {7, 1}, {1, 9}, {33, 5}, {64, 64}, {101, 67}};
+    check_group(check, fp64 ? "several pictures, fp64" : "several pictures, fp32");
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (int count = 1; count <= GROUP_MAX; count += i < 4 ? 1 : 5) {
+            struct mandelbrot_args args = view_args(&views[0], sizes[i][0], sizes[i][1]);
+            args.views = count;
+            args.fp64 = fp64;
+            args.escape_radius = count & 1 ? 1024 : 2;
+            for (int k = 0; k < count; k++)
+                args.view[k] =
+                    view_args(&views[check_pick(check, VIEWS)], sizes[i][0], sizes[i][1]).view[0];
+            run_case(check, args, (enum wants)(count % 3));
+        }
+    }
+    check_group_end(check);
+}
+
 static void run_point(struct check *check, double x, double y, int64_t max_iter, int32_t wanted) {
     struct mandelbrot_args args = {.width = 1,
                                    .height = 1,
-                                   .x0 = x,
-                                   .y0 = y,
+                                   .views = 1,
+                                   .view = {{.x0 = x, .y0 = y}},
                                    .max_iter = max_iter,
                                    .escape_radius = 2,
                                    .fp64 = 1};
@@ -238,6 +264,7 @@ static void run(struct check *check) {
         run_views(check, fp64);
         run_large(check, fp64);
         run_random(check, fp64);
+        run_groups(check, fp64);
     }
     run_known(check);
 }
@@ -251,7 +278,7 @@ static double steps_total(const int32_t *count, size_t samples, int64_t max_iter
 }
 
 static void bench_one(struct check *check, const char *name, struct mandelbrot_args args) {
-    size_t samples = (size_t)args.width * (size_t)args.height;
+    size_t samples = (size_t)args.width * (size_t)args.height * (size_t)args.views;
     check_begin(check, "bench");
     args.count = check_output(check, samples * sizeof *args.count);
     args.smooth = check_output(check, samples * sizeof *args.smooth);
@@ -280,6 +307,7 @@ static void bench(struct check *check) {
         {"seed", 1500, 1250, 400, {-0.75, 0, 3}},
         {"seed", 3840, 2160, 10000, {-0.75, 0, 3}},
         {"late", 1920, 1080, 100000, {0.37502780710078198, -0.21387531831934678, 2e-6}},
+        {"tile", 256, 256, 400, {-0.75, 0, 3}},
     };
     for (int fp64 = 0; fp64 <= 1; fp64++) {
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -288,6 +316,13 @@ static void bench(struct check *check) {
             args.max_iter = rows[i].max_iter;
             bench_one(check, rows[i].name, args);
         }
+        struct mandelbrot_args args = view_args(&rows[4].view, 256, 256);
+        args.fp64 = fp64;
+        args.max_iter = 400;
+        args.views = GROUP_MAX;
+        for (int i = 1; i < GROUP_MAX; i++)
+            args.view[i] = args.view[0];
+        bench_one(check, "16 tiles", args);
     }
 }
 

@@ -94,10 +94,12 @@ static const uint8_t *reference(struct check *check, const uint8_t *pixels, size
     return at + 8;
 }
 
-static void compare(struct check *check, const uint8_t *should, uint64_t size, size_t offset) {
-    const uint8_t *got = (const uint8_t *)check_result(check, 0) + offset;
+/* Picture number `at`: its stream and size are outputs 2 at and 2 at + 1. */
+static void compare(struct check *check, int at, const uint8_t *should, uint64_t size,
+                    size_t offset) {
+    const uint8_t *got = (const uint8_t *)check_result(check, 2 * at) + offset;
     uint64_t told;
-    memcpy(&told, check_result(check, 1), sizeof told);
+    memcpy(&told, check_result(check, 2 * at + 1), sizeof told);
     if (told != size)
         check_fail(check, "%llu bytes, should be %llu", (unsigned long long)told,
                    (unsigned long long)size);
@@ -107,6 +109,49 @@ static void compare(struct check *check, const uint8_t *should, uint64_t size, s
                        (unsigned long long)size, got[i], should[i]);
             return;
         }
+}
+
+static struct png_target target_make(struct check *check, size_t offset, uint64_t capacity) {
+    uint8_t *out = check_output(check, offset + capacity);
+    return (struct png_target){
+        .stream = out ? out + offset : NULL,
+        .capacity = capacity,
+        .size = check_output(check, sizeof(uint64_t)),
+    };
+}
+
+/* Several pictures, one below the other. */
+static void run_pictures(struct check *check, size_t width, size_t height, int count) {
+    check_begin(check, "%d pictures of %zux%zu", count, width, height);
+    uint8_t *pixels = check_alloc(check, (size_t)count * width * height);
+    const uint8_t *should[GROUP_MAX];
+    uint64_t sizes[GROUP_MAX];
+    for (int i = 0; i < count; i++) {
+        uint8_t *picture = pixels + (size_t)i * width * height;
+        fills[check_pick(check, (int)FILLS)].fill(check, picture, width, height);
+        should[i] = reference(check, picture, width, height, &sizes[i]);
+    }
+    struct png_args args = {
+        .width = (int32_t)width,
+        .height = (int32_t)height,
+        .pictures = count,
+        .indices = check_input(check, pixels, (size_t)count * width * height),
+    };
+    for (int i = 0; i < count; i++)
+        args.target[i] = target_make(check, (size_t)i, sizes[i]);
+    if (check_launch(check, KERNEL_PNG, &args))
+        for (int i = 0; i < count; i++)
+            compare(check, i, should[i], sizes[i], (size_t)i);
+    check_end(check);
+}
+
+static void run_groups(struct check *check) {
+    static const size_t sizes[][2] = {{1, 1}, {1, 3}, {3, 5}, {256, 256}, {255, 301}, {65536, 3}};
+    check_group(check, "several pictures");
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (int count = 1; count <= GROUP_MAX; count += check->quick ? 5 : 3)
+            run_pictures(check, sizes[i][0], sizes[i][1], count);
+    check_group_end(check);
 }
 
 /* `less`: bytes of room that are missing. */
@@ -123,15 +168,13 @@ static void run_case(struct check *check, size_t width, size_t height, size_t fi
     struct png_args args = {
         .width = (int32_t)width,
         .height = (int32_t)height,
+        .pictures = 1,
         .indices = check_input(check, pixels, width * height),
-        .capacity = size - less,
+        .target[0] = target_make(check, offset, size - less),
     };
-    uint8_t *out = check_output(check, offset + args.capacity);
-    args.size = check_output(check, sizeof *args.size);
-    args.stream = out ? out + offset : NULL;
     if (check_launch(check, KERNEL_PNG, &args)) {
         if (less == 0)
-            compare(check, should, size, offset);
+            compare(check, 0, should, size, offset);
         else if (*(const uint64_t *)check_result(check, 1) != 0)
             check_fail(check, "fits where it cannot");
     }
@@ -173,12 +216,11 @@ static void run_room(struct check *check) {
 }
 
 static void run_wide(struct check *check) {
-    struct png_args args = {.width = PNG_WIDTH_MAX + 1, .height = 1};
+    struct png_args args = {.width = PNG_WIDTH_MAX + 1, .height = 1, .pictures = 1};
     check_group(check, "too wide");
     check_begin(check, "%d columns", args.width);
     args.indices = check_input(check, check_alloc(check, PNG_WIDTH_MAX + 1), PNG_WIDTH_MAX + 1);
-    args.stream = check_output(check, args.capacity = 1024);
-    args.size = check_output(check, sizeof *args.size);
+    args.target[0] = target_make(check, 0, 1024);
     if (check->backend->phase(check->stream, PHASE_KERNEL) != KILN_OK ||
         check->backend->launch(check->stream, KERNEL_PNG, &args) != KILN_UNSUPPORTED)
         check_fail(check, "not refused");
@@ -194,6 +236,7 @@ static void run(struct check *check) {
     run_sizes(check);
     run_random(check);
     run_room(check);
+    run_groups(check);
     run_wide(check);
     if (check->quick)
         return;
@@ -218,10 +261,9 @@ static void bench(struct check *check) {
             struct png_args args = {
                 .width = (int32_t)width,
                 .height = (int32_t)height,
+                .pictures = 1,
                 .indices = check_input(check, pixels, width * height),
-                .stream = check_output(check, size),
-                .capacity = size,
-                .size = check_output(check, sizeof *args.size),
+                .target[0] = target_make(check, 0, size),
             };
             double ms = check_bench(check, KERNEL_PNG, &args);
             printf("png %5zux%-5zu %-8s %9llu bytes %8.4f ms %9.1f Mpixels/s\n", width, height,

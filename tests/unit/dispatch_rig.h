@@ -35,7 +35,8 @@ enum deed {
     DEED_FAULT,    /* reports a device fault */
     DEED_HANG,     /* never comes back and does not look at its cancel word */
     DEED_LIE,      /* claims a result larger than its bound */
-    DEED_SHORT     /* finds no device memory as many times as its seed says, then fills */
+    DEED_SHORT,    /* finds no device memory as many times as its seed says, then fills */
+    DEED_APART     /* fills, but not together with others */
 };
 
 struct trouble_params {
@@ -93,8 +94,8 @@ static enum kiln_status trouble_wait(struct task *task, struct trouble_shared *s
     int32_t count;
     const struct mandelbrot_args args = {.width = 1,
                                          .height = 1,
-                                         .dx = 1,
-                                         .dy = -1,
+                                         .views = 1,
+                                         .view = {{.dx = 1, .dy = -1}},
                                          .max_iter = 1,
                                          .escape_radius = 2,
                                          .fp64 = 1,
@@ -151,6 +152,22 @@ static enum kiln_status trouble_run(struct task *task) {
     return status;
 }
 
+/* Fills, or fails before its last task has begun. */
+static inline enum kiln_status trouble_run_group(struct task *tasks, size_t count) {
+    enum kiln_status status = KILN_OK;
+    for (size_t i = 0; status == KILN_OK && i < count; i++) {
+        const struct trouble_params *params = tasks[i].params;
+        status = params->deed == DEED_APART ? KILN_UNSUPPORTED : trouble_run(&tasks[i]);
+    }
+    return status;
+}
+
+/* As large, and done at once. */
+static inline bool trouble_alike(const struct job *one, const struct job *other) {
+    const struct trouble_params *a = (const void *)one->params, *b = (const void *)other->params;
+    return a->bytes == b->bytes && a->deed != DEED_GATE && b->deed != DEED_GATE;
+}
+
 static void trouble_check(void *params, const struct input *input, const uint8_t *data,
                           enum format format, const struct limits *limits,
                           struct complaints *complaints) {
@@ -175,6 +192,8 @@ static const struct job_type trouble_job = {
     .check = trouble_check,
     .plan = trouble_plan,
     .run = trouble_run,
+    .alike = trouble_alike,
+    .run_group = trouble_run_group,
 };
 
 /* ---- this program's registry, instead of registry.c ---- */
@@ -231,6 +250,27 @@ static void call_init(struct call *call, enum deed deed, int64_t seed, int64_t b
     call->job.context = call;
 }
 
+/* Makes it an array of the Mandelbrot set whose left edge is at `xmin`. */
+static inline void call_picture(struct call *call, const char *xmin) {
+    struct complaints complaints = {.count = 0};
+    struct form form;
+    struct job *job = &call->job;
+    call_init(call, DEED_FILL, 0, 1);
+    memset(job->params, 0, sizeof job->params);
+    form_init(&form, mandelbrot_job.fields, job->params, &complaints);
+    form_set_text(&form, "width", "64");
+    form_set_text(&form, "height", "48");
+    form_set_text(&form, "xmin", xmin);
+    form_finish(&form);
+    const struct limits limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    mandelbrot_job.check(job->params, &job->input, NULL, FORMAT_NPY, &limits, &complaints);
+    assert_int_equal(complaints.count, 0);
+    job->type = &mandelbrot_job;
+    job->format = FORMAT_NPY;
+    assert_int_equal(mandelbrot_job.plan(job->params, &job->input, FORMAT_NPY, &job->plan),
+                     KILN_OK);
+}
+
 /* Gives the call an input block with a closed gate. */
 static inline struct trouble_shared *call_share(struct rig *rig, struct call *call) {
     assert_int_equal(arena_take(rig->arena, sizeof(struct trouble_shared), &call->job.body),
@@ -285,7 +325,7 @@ struct look {
     const char *name;
     int pid, slots, running;
     enum device_state state;
-    uint64_t respawns;
+    uint64_t respawns, gathered;
     char reason[256];
     bool found;
 };
@@ -299,6 +339,7 @@ static inline void look_each(const struct device_view *view, void *context) {
         look->running = view->running;
         look->state = view->state;
         look->respawns = view->respawns;
+        look->gathered = view->gathered;
         snprintf(look->reason, sizeof look->reason, "%s", view->reason);
     }
 }
@@ -335,26 +376,22 @@ static inline void rig_wait_begun(struct trouble_shared *shared) {
     }
 }
 
-/* `device_bytes`: memory that jobs may take, as the dispatcher sees it; 0: all of the machine's. */
-static inline void rig_open_limited(struct rig *rig, int slots, int queue, double deadline_s,
-                                    size_t arena_bytes, uint64_t device_bytes) {
+/* With what is the same for every test filled in. */
+static inline void rig_open_with(struct rig *rig, struct dispatch_options options,
+                                 size_t arena_bytes) {
     assert_int_equal(arena_create(arena_bytes, &rig->arena), KILN_OK);
-    const struct dispatch_options options = {
-        .program = "/proc/self/exe",
-        .devices = "cpu",
-        .slots = slots,
-        .threads = 1,
-        .queue = queue,
-        .deadline_s = deadline_s,
-        .device_bytes = device_bytes,
-        .arena = rig->arena,
-    };
+    options.program = "/proc/self/exe";
+    options.devices = "cpu";
+    options.threads = 1;
+    options.arena = rig->arena;
     assert_int_equal(dispatch_create(&options, &rig->dispatch), KILN_OK);
 }
 
 static inline void rig_open(struct rig *rig, int slots, int queue, double deadline_s,
                             size_t arena_bytes) {
-    rig_open_limited(rig, slots, queue, deadline_s, arena_bytes, 0);
+    const struct dispatch_options options = {
+        .slots = slots, .queue = queue, .deadline_s = deadline_s};
+    rig_open_with(rig, options, arena_bytes);
 }
 
 /* Ends everything; nothing may be left in the arena. */

@@ -27,33 +27,13 @@ static void a_job_comes_back_with_result_and_timing(void **state) {
     rig_close(&rig);
 }
 
-static void mandelbrot_prepare(struct call *call) {
-    struct complaints complaints = {.count = 0};
-    struct form form;
-    call_init(call, DEED_FILL, 0, 1);
-    memset(call->job.params, 0, sizeof call->job.params);
-    form_init(&form, mandelbrot_job.fields, call->job.params, &complaints);
-    form_set_text(&form, "width", "64");
-    form_set_text(&form, "height", "48");
-    form_finish(&form);
-    const struct limits limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
-    mandelbrot_job.check(call->job.params, &call->job.input, NULL, FORMAT_NPY, &limits,
-                         &complaints);
-    assert_int_equal(complaints.count, 0);
-    call->job.type = &mandelbrot_job;
-    call->job.format = FORMAT_NPY;
-    assert_int_equal(
-        mandelbrot_job.plan(call->job.params, &call->job.input, FORMAT_NPY, &call->job.plan),
-        KILN_OK);
-}
-
 static void a_real_kind_gives_the_same_bytes_twice(void **state) {
     struct rig rig;
     struct call calls[2];
     (void)state;
     rig_open(&rig, 2, 16, 60, ARENA);
     for (int i = 0; i < 2; i++) {
-        mandelbrot_prepare(&calls[i]);
+        call_picture(&calls[i], "-2.25");
         call_submit(&rig, &calls[i]);
     }
     assert_int_equal(call_wait(&calls[0]), KILN_OK);

@@ -17,7 +17,9 @@ static void what_no_device_can_hold_is_refused(void **state) {
     struct rig rig;
     struct call call;
     (void)state;
-    rig_open_limited(&rig, 2, 16, 60, ARENA, 1 << 20);
+    const struct dispatch_options options = {
+        .slots = 2, .queue = 16, .deadline_s = 60, .device_bytes = 1 << 20};
+    rig_open_with(&rig, options, ARENA);
     rig_wait_state(&rig, "cpu:0", DEVICE_READY);
     call_sized(&call, DEED_FILL, 1, (1 << 20) + 1);
     assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_JOB_TOO_LARGE);
@@ -48,7 +50,9 @@ static void what_does_not_fit_now_waits(void **state) {
     struct call first, second, third;
     struct dispatch_stats stats;
     (void)state;
-    rig_open_limited(&rig, 2, 16, 60, ARENA, 1 << 20);
+    const struct dispatch_options options = {
+        .slots = 2, .queue = 16, .deadline_s = 60, .device_bytes = 1 << 20};
+    rig_open_with(&rig, options, ARENA);
     rig_wait_state(&rig, "cpu:0", DEVICE_READY);
     call_sized(&first, DEED_GATE, 1, 600 * KIB);
     struct trouble_shared *gate = call_share(&rig, &first);
