@@ -9,182 +9,30 @@
 
 #include "compute/log.h"
 #include "kernels/cpu/pool.h"
-#include "server/activation.h"
 #include "server/addresses.h"
 #include "server/exchange.h"
 #include "server/journal.h"
 #include "server/loop.h"
 #include "server/metrics.h"
+#include "server/socket.h"
 #include "server/tls.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 struct listener {
     int port;
-    char place[160];
+    char place[SOCKET_PLACE_MAX];
     struct tls tls;
     size_t count;
     struct loop *loops[];
 };
-
-/* "host:port", "[address]:port", ":port"; host "" for all addresses. */
-static bool address_split(const char *text, char *host, size_t host_size, const char **port) {
-    const char *colon = strrchr(text, ':');
-    if (colon == NULL || colon[1] == '\0') {
-        return false;
-    }
-    bool bracketed = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
-    size_t size = (size_t)(colon - text) - (bracketed ? 2 : 0);
-    if (size >= host_size) {
-        return false;
-    }
-    memcpy(host, text + (bracketed ? 1 : 0), size);
-    host[size] = '\0';
-    *port = colon + 1;
-    return true;
-}
-
-static int socket_open(const struct addrinfo *address) {
-    const int yes = 1;
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return -1;
-    }
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
-        int saved = errno;
-        close(fd);
-        errno = saved;
-        return -1;
-    }
-    return fd;
-}
-
-/* Whether only this machine reaches it. */
-static bool is_local(const struct sockaddr *address) {
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    if (address->sa_family == AF_INET) {
-        memcpy(&v4, address, sizeof v4);
-        return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
-    }
-    if (address->sa_family == AF_INET6) {
-        memcpy(&v6, address, sizeof v6);
-        return IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
-               (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == 127);
-    }
-    return address->sa_family == AF_UNIX;
-}
-
-static bool is_guarded(const struct options *options) {
-    return options->keys[0] != '\0' || options->allow_open;
-}
-
-/* The first of the addresses that can be bound; -1 with errno. EPERM: others could reach it, and
-   nobody has said that they may. */
-static int addresses_bind(const struct addrinfo *addresses, const struct options *options) {
-    int fd = -1;
-    for (const struct addrinfo *row = addresses; row != NULL && fd < 0; row = row->ai_next) {
-        if (!is_guarded(options) && !is_local(row->ai_addr)) {
-            errno = EPERM;
-            return -1;
-        }
-        fd = socket_open(row);
-    }
-    return fd;
-}
-
-#define OPEN_REFUSED                                                                               \
-    "other machines could use this daemon without a key. Give it --keys FILE (`kilnd key new` "    \
-    "makes keys), or --allow-open to serve everybody"
-
-static int socket_listen(const struct options *options, char *why, size_t why_size) {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                                   .ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    const char *text = options->listen;
-    struct addrinfo *addresses = NULL;
-    char host[OPTION_TEXT_MAX];
-    const char *port;
-    if (!address_split(text, host, sizeof host, &port)) {
-        snprintf(why, why_size, "--listen %.100s: expected ADDRESS:PORT", text);
-        return -1;
-    }
-    int error = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &addresses);
-    if (error != 0) {
-        snprintf(why, why_size, "--listen %.100s: %s", text, gai_strerror(error));
-        return -1;
-    }
-    int fd = addresses_bind(addresses, options);
-    if (fd < 0 && errno == EPERM) {
-        snprintf(why, why_size, "--listen %.100s: " OPEN_REFUSED, text);
-    } else if (fd < 0) {
-        snprintf(why, why_size, "--listen %.100s: %s", text, strerror(errno));
-    }
-    freeaddrinfo(addresses);
-    return fd;
-}
-
-/* The socket that was passed, or one that is opened here. -1 with `why`. */
-static int socket_get(const struct options *options, char *why, size_t why_size) {
-    struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
-    socklen_t size = sizeof address;
-    int fd = activation_socket();
-    if (fd < 0) {
-        return socket_listen(options, why, why_size);
-    }
-    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0 ||
-        (!is_guarded(options) && !is_local((struct sockaddr *)&address))) {
-        snprintf(why, why_size, "the socket that was passed: " OPEN_REFUSED);
-        close(fd);
-        return -1;
-    }
-    return fd;
-}
-
-/* Where it listens, from the socket itself. */
-static void place_find(struct listener *listener, int fd, bool secure) {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-        struct sockaddr_un local;
-    } address;
-    socklen_t size = sizeof address;
-    char host[INET6_ADDRSTRLEN] = "";
-    const char *scheme = secure ? "https" : "http";
-    memset(&address, 0, sizeof address);
-    if (getsockname(fd, &address.any, &size) != 0) {
-        return;
-    }
-    if (address.any.sa_family == AF_INET6) {
-        inet_ntop(AF_INET6, &address.v6.sin6_addr, host, sizeof host);
-        listener->port = ntohs(address.v6.sin6_port);
-        snprintf(listener->place, sizeof listener->place, "%s://[%s]:%d", scheme, host,
-                 listener->port);
-    } else if (address.any.sa_family == AF_INET) {
-        inet_ntop(AF_INET, &address.v4.sin_addr, host, sizeof host);
-        listener->port = ntohs(address.v4.sin_port);
-        snprintf(listener->place, sizeof listener->place, "%s://%s:%d", scheme, host,
-                 listener->port);
-    } else {
-        const char *path = address.local.sun_path; /* an abstract name begins with a NUL */
-        bool abstract = path[0] == '\0';
-        snprintf(listener->place, sizeof listener->place, "unix:%s%.*s", abstract ? "@" : "",
-                 (int)(sizeof address.local.sun_path - abstract), path + abstract);
-    }
-}
 
 static struct client *connection_client(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info =
@@ -353,7 +201,7 @@ static bool loops_start(struct listener *listener, struct service *service, int 
 
 bool listener_create(struct service *service, struct listener **out, char *why, size_t why_size) {
     const struct options *options = service->options;
-    int fd = socket_get(options, why, why_size);
+    int fd = socket_open(options, why, why_size);
     if (fd < 0) {
         return false;
     }
@@ -363,7 +211,7 @@ bool listener_create(struct service *service, struct listener **out, char *why, 
     bool good = listener != NULL &&
                 tls_load(&listener->tls, options->tls_cert, options->tls_key, why, why_size);
     if (good) {
-        place_find(listener, fd, options->tls_cert[0] != '\0');
+        listener->port = socket_place(fd, options->tls_cert[0] != '\0', listener->place);
         good = loops_start(listener, service, fd);
     }
     close(fd);
