@@ -197,7 +197,9 @@ static void losses_tell(void) {
     int size = snprintf(message, sizeof message, "%llu lines of this log were lost",
                         (unsigned long long)(lost - known));
     struct line line = {.level = LOG_LEVEL_WARNING, .message = message, .size = (size_t)size};
-    line_leave(&line);
+    if (!line_leave(&line)) {
+        atomic_fetch_sub(&told, lost - known);
+    }
 }
 
 void log_members(enum log_level level, const char *message, const struct log_member *members,

@@ -197,7 +197,9 @@ static void sockets_that_are_passed_are_served_on(void **state) {
         pid_t pid = launch(fd, "1", 0, flags);
         read_all(early, "", out, sizeof out);
         assert_non_null(strstr(out, "HTTP/1.1 200 OK\r\n"));
-        assert_true(logged(places[i]));
+        for (double end = now_s() + 60; !logged(places[i]); sleep_s(0.01)) {
+            assert_true(now_s() < end);
+        }
         for (double end = now_s() + 60; strstr(out, "\"ready\"") == NULL; sleep_s(0.01)) {
             assert_true(now_s() < end);
             read_all(reach(&address, size), REQUEST, out, sizeof out);
