@@ -27,7 +27,7 @@
 #define READY_AGE  (15 * SECOND)
 
 /* What a descriptor in the epoll set is: the kind in the low bits, the device above. */
-enum { EVENT_JOBS, EVENT_CONTROL, EVENT_DEATH, EVENT_WAKE, EVENT_KINDS };
+enum { EVENT_JOBS, EVENT_CONTROL, EVENT_DEATH, EVENT_WAKE, EVENT_SPAWNER, EVENT_KINDS };
 
 /* ---- the thread ---- */
 
@@ -90,6 +90,9 @@ static void event_take(struct dispatch *dispatch, uint64_t data) {
         break;
     case EVENT_DEATH:
         supervisor_on_death(dispatch, supervisor);
+        break;
+    case EVENT_SPAWNER:
+        spawner_on_event(dispatch);
         break;
     default:
         size = read(dispatch->wake_fd, &count, sizeof count);
@@ -196,6 +199,7 @@ static enum kiln_status descriptors_create(struct dispatch *dispatch) {
 /* Frees everything but running threads. */
 static void release(struct dispatch *dispatch) {
     devices_destroy(dispatch);
+    spawner_stop(dispatch);
     if (dispatch->wake_fd >= 0) {
         close(dispatch->wake_fd);
     }
@@ -206,7 +210,6 @@ static void release(struct dispatch *dispatch) {
     pthread_mutex_destroy(&dispatch->lock);
     free(dispatch->watched_jobs);
     free(dispatch->watched);
-    free(dispatch->program);
     free(dispatch);
 }
 
@@ -218,6 +221,7 @@ enum kiln_status dispatch_create(const struct dispatch_options *options, struct 
         return KILN_NO_MEMORY;
     }
     dispatch->epoll_fd = dispatch->wake_fd = -1;
+    dispatch->spawner = (struct spawner){.socket = -1, .pidfd = -1};
     locks_init(dispatch);
     dispatch->arena = options->arena;
     dispatch->slots = options->slots;
@@ -228,17 +232,24 @@ enum kiln_status dispatch_create(const struct dispatch_options *options, struct 
     double deadline_s = options->deadline_s > 0 ? options->deadline_s : 0;
     dispatch->device_bytes = options->device_bytes;
     dispatch->deadline_ns = (uint64_t)((deadline_s < 1e8 ? deadline_s : 1e8) * 1e9);
-    dispatch->program = strdup(options->program);
+    dispatch->lost = options->lost;
+    dispatch->lost_context = options->lost_context;
     /* Jobs of dead workers come back to the queue on top of its own bound. */
     dispatch->watched_max = dispatch->queue_max + 2 * (size_t)DEVICES_MAX * PLACES_MAX;
     dispatch->watched = calloc(dispatch->watched_max, sizeof *dispatch->watched);
     dispatch->watched_jobs = calloc(dispatch->watched_max, sizeof *dispatch->watched_jobs);
-    if (!dispatch->program || !dispatch->watched || !dispatch->watched_jobs) {
+    if (!dispatch->watched || !dispatch->watched_jobs) {
         goto out;
     }
     status = descriptors_create(dispatch);
     if (status == KILN_OK) {
+        status = spawner_start(dispatch, options->program);
+    }
+    if (status == KILN_OK) {
         status = devices_create(dispatch, options->devices);
+    }
+    if (status == KILN_OK && !listen_to(dispatch, dispatch->spawner.socket, 0, EVENT_SPAWNER)) {
+        status = KILN_INTERNAL;
     }
     dispatch->awake_ns = clock_ns();
     dispatch->driven = options->driven;

@@ -14,6 +14,9 @@
  * A client that hung up (watch_fd) has its job dropped from the queue or cancelled while running;
  * dispatch_cancel does the same for a client that is still there.
  *
+ * Workers are the children of a process of their own (spawner.h), which dispatch_create starts; the
+ * caller may give up starting programs afterwards.
+ *
  * Ownership: a submitted job and its blocks belong to the dispatcher until `done`.
  */
 #ifndef KILN_COMPUTE_DISPATCH_H
@@ -34,6 +37,10 @@ struct dispatch_options {
     double deadline_s;     /* per job, from submission */
     uint64_t device_bytes; /* memory that jobs may take on each device; 0: all there is */
     struct arena *arena;
+    /* Called once, on the dispatcher's thread, when no worker can ever be started again: the daemon
+       has to end. NULL: nobody wants to know. */
+    void (*lost)(void *context);
+    void *lost_context;
     bool driven; /* no thread of its own: the caller waits on dispatch_fd and calls dispatch_turn */
 };
 

@@ -135,7 +135,7 @@ static enum kiln_status probe(struct dispatch *dispatch) {
     if (!text) {
         return KILN_NO_MEMORY;
     }
-    if (spawn_probe(dispatch->program, PROBE_TIMEOUT_MS, text, PROBE_TEXT_MAX, &size) != KILN_OK) {
+    if (spawn_probe(dispatch, PROBE_TIMEOUT_MS, text, PROBE_TEXT_MAX, &size) != KILN_OK) {
         size = 0;
     }
     rows_from_probe(dispatch, text, size);

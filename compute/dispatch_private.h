@@ -12,7 +12,7 @@
  *   dispatch_canary.c   the job that asks a device whether it still answers
  *   dispatch_devices.c  the devices there are and those that --device chose
  *   supervise.c         one device's worker process (state machine of a worker)
- *   supervise_spawn.c   child processes
+ *   supervise_spawn.c   child processes, through the spawner (spawner.h)
  *
  * Threads: everything in struct dispatch is under `lock`, except what is constant after
  * dispatch_create and the file descriptors, which only the dispatcher's thread opens, reads and
@@ -107,9 +107,18 @@ struct supervisor {
     uint64_t active_ns, active_since_ns; /* time with jobs on it; since when it has some */
 };
 
+/* The process that starts the workers. */
+struct spawner {
+    pid_t pid;
+    int pidfd, socket; /* -1: none */
+    bool lost;         /* ended or silent: nothing can be started any more */
+};
+
 struct dispatch {
     struct arena *arena;
-    char *program;
+    struct spawner spawner;
+    void (*lost)(void *context);
+    void *lost_context;
     int slots, threads, gather;
     size_t queue_max;
     uint64_t deadline_ns;  /* length */
@@ -276,12 +285,20 @@ struct spawned {
     int pidfd, job_fd, control_fd;
 };
 
-/** Starts `program worker …` for a device. Errors: KILN_INTERNAL with the reason in `why`. */
-enum kiln_status spawn_worker(const struct dispatch *dispatch, const char *device,
+/** Starts `program spawner`, and ends it. Errors: KILN_INTERNAL, logged. */
+enum kiln_status spawner_start(struct dispatch *dispatch, const char *program);
+void spawner_stop(struct dispatch *dispatch);
+/** Its socket has something to say, which is its end. Without the lock. */
+void spawner_on_event(struct dispatch *dispatch);
+/** Starts the worker of a device. Errors: KILN_INTERNAL with the reason in `why`. Without the lock,
+    as the next two. */
+enum kiln_status spawn_worker(struct dispatch *dispatch, const char *device,
                               struct spawned *spawned, char *why, size_t why_size);
-/** Runs `program probe` for at most `timeout_ms` and collects its output, NUL-terminated. */
-enum kiln_status spawn_probe(const char *program, int timeout_ms, char *output, size_t capacity,
-                             size_t *size);
+/** Reaps a worker that has ended and tells how; false if it lives. */
+bool spawn_ended(struct dispatch *dispatch, const struct spawned *spawned, char *how, size_t size);
+/** Runs the probe for at most `timeout_ms` and collects its output, NUL-terminated. */
+enum kiln_status spawn_probe(struct dispatch *dispatch, int timeout_ms, char *output,
+                             size_t capacity, size_t *size);
 /** Sends a signal to the process behind a pidfd. */
 void pidfd_kill(int pidfd, int signal);
 

@@ -263,3 +263,13 @@ void log_about(enum log_level level, const struct trace *trace, const char *form
     message_log(level, trace, format, arguments);
     va_end(arguments);
 }
+
+enum log_level log_level_environment(void) {
+    const char *text = getenv("KILN_LOG_LEVEL");
+    for (int i = LOG_LEVEL_ERROR; text != NULL && i <= LOG_LEVEL_DEBUG; i++) {
+        if (strcmp(text, level_names[i]) == 0) {
+            return (enum log_level)i;
+        }
+    }
+    return LOG_LEVEL_INFO;
+}

@@ -27,6 +27,8 @@ struct log_member {
     of a standard descriptor that is closed, lest another file be taken for it. */
 void log_init(enum log_level level, const char *role);
 enum log_level log_level_get(void);
+/** The level in KILN_LOG_LEVEL, which children of the front inherit; else INFO. */
+enum log_level log_level_environment(void);
 void log_write(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** The same with the trace and span of the request that it is about; NULL or empty for none. */
 void log_about(enum log_level level, const struct trace *trace, const char *format, ...)

@@ -30,7 +30,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #define ANSWER_BATCH  8
@@ -309,22 +308,6 @@ void supervisor_on_control(struct dispatch *dispatch, struct supervisor *supervi
 
 /* ---- ending ---- */
 
-/* Reaps the process if it has ended, and tells how. */
-static bool reap(struct supervisor *supervisor, char *how, size_t size) {
-    siginfo_t info = {0};
-    if (waitid(P_PIDFD, (id_t)supervisor->pidfd, &info, WEXITED | WNOHANG) != 0) {
-        snprintf(how, size, "is gone");
-        return errno == ECHILD;
-    }
-    if (info.si_pid == 0) {
-        return false;
-    }
-    snprintf(how, size,
-             info.si_code == CLD_EXITED ? "ended with code %d" : "was killed by signal %d",
-             info.si_status);
-    return true;
-}
-
 static void close_locked(int *fd) {
     if (*fd >= 0) {
         close(*fd);
@@ -336,7 +319,8 @@ void supervisor_on_death(struct dispatch *dispatch, struct supervisor *superviso
     struct job_list finished = {0};
     char how[64];
     bool ended = false;
-    if (supervisor->pidfd < 0 || !reap(supervisor, how, sizeof how)) {
+    const struct spawned process = {.pid = supervisor->pid, .pidfd = supervisor->pidfd};
+    if (supervisor->pidfd < 0 || !spawn_ended(dispatch, &process, how, sizeof how)) {
         return;
     }
     while (supervisor->job_fd >= 0 && answers_take(dispatch, supervisor, &ended)) {

@@ -1,23 +1,28 @@
 /*
- * supervise_spawn.c: child processes of the front: workers and the probe.
+ * supervise_spawn.c: child processes, as the front has them: through the spawner (spawner.h).
  *
- * posix_spawn, because the front has threads and a large mapping: nothing of either is copied. A
- * child keeps standard output and error and the descriptors it is given, as 3, 4 and 5; all others
- * are closed. Its process id is only used through a pidfd, so that it can never mean another one.
+ * The front asks and waits for the reply: the spawner needs a millisecond or two, most of it for
+ * the kernel to start a program, and does nothing else meanwhile. A spawner that is silent for
+ * ASK_TIME or has ended is lost, and with it every worker and every way to start one: the devices
+ * are taken out, and the dispatcher's owner is told to end the daemon (dispatch_options.lost).
  *
- * Threads: workers are started by the dispatcher's thread only, because a worker dies with the
- * thread that started it; the probe runs on the caller's.
+ * A process id is only used through a pidfd, which comes with the reply, so that it can never mean
+ * another process. That a worker has ended is believed to the kernel (its pidfd), how it ended is
+ * asked of the spawner.
+ *
+ * Threads: the dispatcher's, and that of dispatch_create and dispatch_destroy while there is none.
  */
 #include "compute/dispatch_private.h"
 #include "compute/log.h"
+#include "compute/spawner.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,12 +30,11 @@
 
 extern char **environ;
 
-enum { JOB_FD = 3, CONTROL_FD, ARENA_FD };
-
 /* Descriptors are moved up here first, so that putting one in its place cannot hit another. */
 #define HIGH_FD 64
 
-#define ENVIRONMENT_MAX 1024
+#define ASK_TIME_MS 5000
+#define END_TIME_MS 1000 /* for the spawner to end by itself */
 
 void pidfd_kill(int pidfd, int signal) {
     syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
@@ -43,129 +47,259 @@ static void close_fd(int *fd) {
     *fd = -1;
 }
 
-/* The environment with what a worker needs to know of the front. */
-static void environment_make(const char *environment[ENVIRONMENT_MAX], char *level, char *front,
-                             size_t size) {
-    static const char *const levels[] = {"error", "warning", "info", "debug"};
-    size_t count = 0;
-    snprintf(level, size, "KILN_LOG_LEVEL=%s", levels[log_level_get()]);
-    snprintf(front, size, "KILN_FRONT_PID=%ld", (long)getpid());
-    environment[count++] = level;
-    environment[count++] = front;
-    for (char **entry = environ; entry && *entry && count < ENVIRONMENT_MAX - 1; entry++) {
-        if (strncmp(*entry, "KILN_LOG_LEVEL=", 15) != 0 &&
-            strncmp(*entry, "KILN_FRONT_PID=", 15) != 0) {
-            environment[count++] = *entry;
-        }
-    }
-    environment[count] = NULL;
-}
-
-/* Starts the program with `fds` (ended by -1) as 3, 4, …, and `out` as standard output unless -1.
-   The descriptors lie above HIGH_FD. 0 or an errno. */
-static int spawn(pid_t *pid, const char *program, const char *const *arguments, const int *fds,
-                 int out) {
-    const char *environment[ENVIRONMENT_MAX];
-    char level[40], front[40];
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    environment_make(environment, level, front, sizeof level);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (out >= 0) {
-        posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    }
-    int next = JOB_FD;
-    for (; *fds >= 0; fds++) {
-        posix_spawn_file_actions_adddup2(&actions, *fds, next++);
-    }
-    posix_spawn_file_actions_addclosefrom_np(&actions, next);
-    int error =
-        posix_spawn(pid, program, &actions, &attributes, (char *const *)(uintptr_t)arguments,
-                    (char *const *)(uintptr_t)environment);
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
-/* A packet socket pair whose far end is fit for spawn(); close-on-exec. */
+/* A packet socket pair, close-on-exec. */
 static bool pair_make(int *near, int *far) {
     int fds[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
         return false;
     }
     *near = fds[0];
-    *far = fcntl(fds[1], F_DUPFD_CLOEXEC, HIGH_FD);
-    close(fds[1]);
-    return *far >= 0;
+    *far = fds[1];
+    return true;
 }
 
-/* Ends and reaps a child that has no pidfd (and is not reaped yet, so its id is its own). */
-static void child_reap(pid_t pid) {
-    kill(pid, SIGKILL);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
-    }
-}
+/* ---- the spawner ---- */
 
-static int worker_spawn(const struct dispatch *dispatch, const char *device, const int *fds,
-                        pid_t *pid) {
-    char job[16], control[16], arena[16], size[32], slots[16], threads[16], memory[32];
-    snprintf(job, sizeof job, "%d", JOB_FD);
-    snprintf(control, sizeof control, "%d", CONTROL_FD);
-    snprintf(arena, sizeof arena, "%d", ARENA_FD);
-    snprintf(size, sizeof size, "%zu", arena_size(dispatch->arena));
-    snprintf(slots, sizeof slots, "%d", dispatch->slots);
-    snprintf(threads, sizeof threads, "%d", dispatch->threads);
-    snprintf(memory, sizeof memory, "%llu", (unsigned long long)dispatch->device_bytes);
-    const char *const arguments[] = {
-        "kilnd", "worker",     device,  "--job-fd",       job,    "--control-fd",
-        control, "--arena-fd", arena,   "--arena-size",   size,   "--slots",
-        slots,   "--threads",  threads, "--device-bytes", memory, NULL,
-    };
-    return spawn(pid, dispatch->program, arguments, fds, -1);
-}
-
-enum kiln_status spawn_worker(const struct dispatch *dispatch, const char *device,
-                              struct spawned *spawned, char *why, size_t why_size) {
-    enum kiln_status status = KILN_INTERNAL;
-    int far_job = -1, far_control = -1, arena = -1, error = 0;
-    *spawned = (struct spawned){.pidfd = -1, .job_fd = -1, .control_fd = -1};
-    arena = fcntl(arena_fd(dispatch->arena), F_DUPFD_CLOEXEC, HIGH_FD);
-    if (arena < 0 || !pair_make(&spawned->job_fd, &far_job) ||
-        !pair_make(&spawned->control_fd, &far_control)) {
-        error = errno;
-        goto out;
-    }
-    const int fds[] = {far_job, far_control, arena, -1};
-    error = worker_spawn(dispatch, device, fds, &spawned->pid);
+/* 0 or an errno. */
+static int spawner_exec(pid_t *pid, const char *program, int socket) {
+    const char *const arguments[] = {"kilnd", "spawner", NULL};
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int error = posix_spawn_file_actions_init(&actions);
     if (error != 0) {
+        return error;
+    }
+    posix_spawnattr_init(&attributes); /* these only write into it */
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (error == 0) {
+        error = posix_spawn_file_actions_adddup2(&actions, socket, SPAWNER_FD);
+    }
+    if (error == 0) {
+        error = posix_spawn_file_actions_addclosefrom_np(&actions, SPAWNER_FD + 1);
+    }
+    if (error == 0) {
+        error = posix_spawn(pid, program, &actions, &attributes,
+                            (char *const *)(uintptr_t)arguments, environ);
+    }
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    return error;
+}
+
+enum kiln_status spawner_start(struct dispatch *dispatch, const char *program) {
+    struct spawner *spawner = &dispatch->spawner;
+    int near = -1, far = -1, high = -1;
+    pid_t pid = 0;
+    *spawner = (struct spawner){.socket = -1, .pidfd = -1};
+    if (!pair_make(&near, &far) || (high = fcntl(far, F_DUPFD_CLOEXEC, HIGH_FD)) < 0) {
         goto out;
     }
-    spawned->pidfd = (int)syscall(SYS_pidfd_open, spawned->pid, 0); /* close-on-exec by itself */
-    if (spawned->pidfd < 0) {
-        error = errno;
-        child_reap(spawned->pid);
+    errno = spawner_exec(&pid, program, high);
+    if (errno != 0) {
         goto out;
     }
-    status = KILN_OK;
+    spawner->pid = pid;
+    spawner->socket = near;
+    near = -1;
+    spawner->pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
+    if (spawner->pidfd < 0) {
+        int error = errno;
+        spawner_stop(dispatch);
+        errno = error;
+    }
 out:
+    if (spawner->socket < 0) {
+        log_error("the spawner could not be started: %s", strerror(errno));
+    }
+    close_fd(&high);
+    close_fd(&far);
+    close_fd(&near);
+    return spawner->socket >= 0 ? KILN_OK : KILN_INTERNAL;
+}
+
+void spawner_stop(struct dispatch *dispatch) {
+    struct spawner *spawner = &dispatch->spawner;
+    siginfo_t info;
+    close_fd(&spawner->socket); /* asks it to end */
+    if (spawner->pid <= 0) {
+        return;
+    }
+    struct pollfd end = {.fd = spawner->pidfd, .events = POLLIN};
+    if (spawner->pidfd >= 0 && poll(&end, 1, END_TIME_MS) <= 0) {
+        pidfd_kill(spawner->pidfd, SIGKILL);
+    }
+    waitid(P_PID, (id_t)spawner->pid, &info, WEXITED);
+    close_fd(&spawner->pidfd);
+    spawner->pid = 0;
+}
+
+/* Everything hangs on it: no device can be used any more, and there is no way back. */
+static void spawner_lose(struct dispatch *dispatch, const char *how) {
+    struct spawner *spawner = &dispatch->spawner;
+    struct job_list finished = {0};
+    if (spawner->lost) {
+        return;
+    }
+    log_error("the process that starts workers %s: the daemon has to end", how);
+    pthread_mutex_lock(&dispatch->lock);
+    spawner->lost = true;
+    pidfd_kill(spawner->pidfd, SIGKILL); /* should it still be there: all workers die with it */
+    for (int i = 0; i < dispatch->count; i++) {
+        struct supervisor *supervisor = &dispatch->supervisors[i];
+        supervisor_kill_locked(supervisor, "");
+        snprintf(supervisor->reason, sizeof supervisor->reason, "%s",
+                 "the process that starts workers has ended");
+        supervisor->broken = true;
+    }
+    queue_reject_locked(dispatch, &finished);
+    pthread_mutex_unlock(&dispatch->lock);
+    dispatch_complete(dispatch, &finished);
+    if (dispatch->lost && !dispatch->stopping) {
+        dispatch->lost(dispatch->lost_context);
+    }
+}
+
+void spawner_on_event(struct dispatch *dispatch) {
+    epoll_ctl(dispatch->epoll_fd, EPOLL_CTL_DEL, dispatch->spawner.socket, NULL);
+    spawner_lose(dispatch, "has ended"); /* it never speaks unasked */
+}
+
+/* ---- asking ---- */
+
+static bool request_send(int socket, const struct spawner_request *request, const int *fds,
+                         size_t count) {
+    union {
+        struct cmsghdr head;
+        char space[CMSG_SPACE(3 * sizeof(int))];
+    } control;
+    struct iovec part = {(void *)(uintptr_t)request, sizeof *request};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
+    if (count > 0) {
+        memset(&control, 0, sizeof control);
+        message.msg_control = &control;
+        message.msg_controllen = CMSG_SPACE(count * sizeof *fds);
+        control.head.cmsg_level = SOL_SOCKET;
+        control.head.cmsg_type = SCM_RIGHTS;
+        control.head.cmsg_len = CMSG_LEN(count * sizeof *fds);
+        memcpy(CMSG_DATA(&control.head), fds, count * sizeof *fds);
+    }
+    return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof *request;
+}
+
+/* The reply and its pidfd (-1: none). */
+static bool reply_take(int socket, struct spawner_reply *reply, int *pidfd) {
+    union {
+        struct cmsghdr head;
+        char space[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec part = {reply, sizeof *reply};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    struct pollfd answer = {.fd = socket, .events = POLLIN};
+    uint64_t until = clock_ns() + ASK_TIME_MS * MS;
+    int ready;
+    *pidfd = -1;
+    do {
+        uint64_t now = clock_ns();
+        ready = now < until ? poll(&answer, 1, (int)((until - now) / MS) + 1) : 0;
+    } while (ready < 0 && errno == EINTR);
+    if (ready <= 0 ||
+        recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT) != (ssize_t)sizeof *reply) {
+        return false;
+    }
+    struct cmsghdr *head = CMSG_FIRSTHDR(&message);
+    if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof *pidfd)) {
+        memcpy(pidfd, CMSG_DATA(head), sizeof *pidfd);
+    }
+    return reply->magic == SPAWNER_MAGIC;
+}
+
+/* One request and its reply. 0 or an errno; ESRCH: the spawner is lost. */
+static int ask(struct dispatch *dispatch, struct spawner_request *request, const int *fds,
+               size_t count, struct spawner_reply *reply, int *pidfd) {
+    const struct spawner *spawner = &dispatch->spawner;
+    *pidfd = -1;
+    if (spawner->lost) {
+        return ESRCH;
+    }
+    request->magic = SPAWNER_MAGIC;
+    if (!request_send(spawner->socket, request, fds, count) ||
+        !reply_take(spawner->socket, reply, pidfd)) {
+        spawner_lose(dispatch, "does not answer");
+        return ESRCH;
+    }
+    return reply->error;
+}
+
+/* A child whose pidfd did not come (we have no room for descriptors) cannot be watched: it goes. */
+static int start(struct dispatch *dispatch, struct spawner_request *request, const int *fds,
+                 size_t count, struct spawned *spawned) {
+    struct spawner_reply reply;
+    int none, error = ask(dispatch, request, fds, count, &reply, &spawned->pidfd);
+    if (error != 0) {
+        return error;
+    }
+    spawned->pid = (pid_t)reply.pid;
+    if (spawned->pidfd < 0) {
+        struct spawner_request end = {.task = SPAWNER_END, .pid = reply.pid};
+        ask(dispatch, &end, NULL, 0, &reply, &none);
+        return EMFILE;
+    }
+    return 0;
+}
+
+enum kiln_status spawn_worker(struct dispatch *dispatch, const char *device,
+                              struct spawned *spawned, char *why, size_t why_size) {
+    struct spawner_request request = {.task = SPAWNER_WORKER,
+                                      .slots = dispatch->slots,
+                                      .threads = dispatch->threads,
+                                      .arena_size = arena_size(dispatch->arena),
+                                      .device_bytes = dispatch->device_bytes};
+    int far_job = -1, far_control = -1, error = 0;
+    *spawned = (struct spawned){.pidfd = -1, .job_fd = -1, .control_fd = -1};
+    snprintf(request.device, sizeof request.device, "%s", device);
+    if (!pair_make(&spawned->job_fd, &far_job) || !pair_make(&spawned->control_fd, &far_control)) {
+        error = errno;
+    } else {
+        const int fds[] = {far_job, far_control, arena_fd(dispatch->arena)};
+        error = start(dispatch, &request, fds, sizeof fds / sizeof *fds, spawned);
+    }
     close_fd(&far_control);
     close_fd(&far_job);
-    close_fd(&arena);
-    if (status != KILN_OK) {
+    if (error != 0) {
         snprintf(why, why_size, "its worker could not be started: %s", strerror(error));
         close_fd(&spawned->control_fd);
         close_fd(&spawned->job_fd);
     }
-    return status;
+    return error == 0 ? KILN_OK : KILN_INTERNAL;
 }
+
+bool spawn_ended(struct dispatch *dispatch, const struct spawned *spawned, char *how, size_t size) {
+    struct pollfd end = {.fd = spawned->pidfd, .events = POLLIN};
+    struct spawner_request request = {.task = SPAWNER_REAP, .pid = spawned->pid};
+    struct spawner_reply reply;
+    int none;
+    if (poll(&end, 1, 0) <= 0) {
+        return false;
+    }
+    if (ask(dispatch, &request, NULL, 0, &reply, &none) != 0 || reply.pid == 0) {
+        snprintf(how, size, "is gone");
+        return true;
+    }
+    snprintf(how, size, reply.code == CLD_EXITED ? "ended with code %d" : "was killed by signal %d",
+             reply.status);
+    return true;
+}
+
+/* ---- the probe ---- */
 
 /* Reads until the end of the output; false when that takes too long or is too much. */
 static bool output_read(int fd, int timeout_ms, char *output, size_t capacity, size_t *size) {
@@ -193,20 +327,18 @@ static bool output_read(int fd, int timeout_ms, char *output, size_t capacity, s
     return false;
 }
 
-enum kiln_status spawn_probe(const char *program, int timeout_ms, char *output, size_t capacity,
-                             size_t *size) {
-    const char *const arguments[] = {"kilnd", "probe", NULL};
-    const int none[] = {-1};
-    int fds[2];
-    pid_t pid;
+enum kiln_status spawn_probe(struct dispatch *dispatch, int timeout_ms, char *output,
+                             size_t capacity, size_t *size) {
+    struct spawner_request request = {.task = SPAWNER_PROBE};
+    struct spawned spawned = {.pidfd = -1};
+    struct spawner_reply reply;
+    int fds[2], none;
     output[0] = '\0';
     if (pipe2(fds, O_CLOEXEC) != 0) {
         return KILN_INTERNAL;
     }
-    int far = fcntl(fds[1], F_DUPFD_CLOEXEC, HIGH_FD);
+    int error = start(dispatch, &request, &fds[1], 1, &spawned);
     close_fd(&fds[1]);
-    int error = far < 0 ? errno : spawn(&pid, program, arguments, none, far);
-    close_fd(&far);
     if (error != 0) {
         log_error("the probe could not be started: %s", strerror(error));
         close_fd(&fds[0]);
@@ -214,6 +346,8 @@ enum kiln_status spawn_probe(const char *program, int timeout_ms, char *output, 
     }
     bool whole = output_read(fds[0], timeout_ms, output, capacity, size);
     close_fd(&fds[0]);
-    child_reap(pid);
+    close_fd(&spawned.pidfd);
+    request = (struct spawner_request){.task = SPAWNER_END, .pid = spawned.pid};
+    ask(dispatch, &request, NULL, 0, &reply, &none);
     return whole ? KILN_OK : KILN_DEADLINE;
 }

@@ -7,10 +7,12 @@
  * order when all slots are idle, at once otherwise.
  *
  * Signals of a terminal reach the whole process group; the front decides what they mean, so a
- * worker ignores them. Should the front die, the kernel kills the worker (PR_SET_PDEATHSIG).
+ * worker ignores them. Should the front die, so does the spawner, and with it, by the kernel's
+ * hand, the worker (PR_SET_PDEATHSIG).
  */
 #include "compute/worker.h"
 #include "compute/log.h"
+#include "compute/sandbox.h"
 #include "compute/worker_private.h"
 #include "kernels/cpu/pool.h"
 
@@ -29,20 +31,8 @@
 #define ALIVE_MS   1000
 #define GOODBYE_MS 300 /* for idle slots to end by themselves; the front waits longer than that */
 
-/* The level of the front travels in the environment. */
-static enum log_level level_from_environment(void) {
-    static const char *const names[] = {"error", "warning", "info", "debug"};
-    const char *text = getenv("KILN_LOG_LEVEL");
-    for (size_t i = 0; text && i < sizeof names / sizeof *names; i++) {
-        if (strcmp(text, names[i]) == 0) {
-            return (enum log_level)i;
-        }
-    }
-    return LOG_LEVEL_INFO;
-}
-
-/* Ties our life to the front's; false if it has died already. */
-static bool tie_to_front(void) {
+/* Ties our life to the spawner's, and so to the front's; false if it has died already. */
+static bool tie_to_parent(void) {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
         signal(ignored[i], SIG_IGN);
@@ -50,9 +40,9 @@ static bool tie_to_front(void) {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) {
         return false;
     }
-    /* The front may have died before the line above; its id was given to us by itself. */
-    const char *front = getenv("KILN_FRONT_PID");
-    return !front || strtol(front, NULL, 10) == (long)getppid();
+    /* It may have died before the line above; its id was given to us by itself. */
+    const char *parent = getenv("KILN_PARENT_PID");
+    return !parent || strtol(parent, NULL, 10) == (long)getppid();
 }
 
 /* CUDA: uploads, kernels, downloads and encoding of different jobs overlap; encoding on the host is
@@ -208,10 +198,11 @@ int worker_run(const struct worker_options *options) {
     int started = 0;
     struct worker worker = {.options = options, .slots = options->slots};
     uint64_t began = clock_ns();
-    log_init(level_from_environment(), options->device);
-    if (!tie_to_front()) {
+    log_init(log_level_environment(), options->device);
+    if (!tie_to_parent()) {
         return WORKER_EXIT_FAILED;
     }
+    sandbox_enter(strncmp(options->device, "cpu", 3) == 0 ? SANDBOX_CPU : SANDBOX_CUDA);
     if (worker.slots <= 0) {
         worker.slots = slots_default(options->device);
     }

@@ -2,6 +2,7 @@
  * main.c: the roles of the one binary.
  */
 #include "compute/log.h"
+#include "compute/spawner.h"
 #include "compute/worker.h"
 #include "server/healthcheck.h"
 #include "server/keytool.h"
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #define EXIT_USAGE 2
 
@@ -63,6 +65,9 @@ static int role_probe(int argc, char **argv, int first) {
     (void)argc;
     (void)argv;
     (void)first;
+    if (getenv("KILN_PARENT_PID") != NULL) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a driver that hangs must not outlive the daemon */
+    }
     log_init(LOG_LEVEL_WARNING, "probe");
     return worker_probe();
 }
@@ -123,13 +128,19 @@ static int role_worker(int argc, char **argv, int first) {
     return worker_run(&options);
 }
 
+static int role_spawner(int argc, char **argv, int first) {
+    (void)argc;
+    (void)argv;
+    (void)first;
+    return spawner_run();
+}
+
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv, int first);
 } roles[] = {
-    {"serve", role_serve}, {"worker", role_worker},
-    {"probe", role_probe}, {"healthcheck", role_healthcheck},
-    {"key", keytool_run},
+    {"serve", role_serve}, {"worker", role_worker},           {"spawner", role_spawner},
+    {"probe", role_probe}, {"healthcheck", role_healthcheck}, {"key", keytool_run},
 };
 
 int main(int argc, char **argv) {

@@ -36,6 +36,7 @@ struct option_row {
 
 static const char *const levels[] = {"error", "warning", "info", "debug", NULL};
 static const char *const log_formats[] = {"text", "json", NULL};
+static const char *const sandboxes[] = {"on", "off", "report", NULL};
 
 #define AT(member) offsetof(struct options, member)
 
@@ -100,6 +101,8 @@ static const struct option_row rows[] = {
      "a line in the log for every request (at log level info and debug)"},
     {"log-format", OPTION_CHOICE, AT(log_format), 0, 0, "text", log_formats,
      "text, or json: one object a line"},
+    {"sandbox", OPTION_CHOICE, AT(sandbox), 0, 0, "on", sandboxes,
+     "on, off, or report: system calls that are not needed are refused, or only logged"},
     {"config", OPTION_TEXT, AT(config), 0, 0, "", NULL, "file of lines `name = value`"},
 };
 

@@ -8,6 +8,7 @@
 #include "server/serve.h"
 
 #include "compute/log.h"
+#include "compute/sandbox.h"
 #include "server/access.h"
 #include "server/activation.h"
 #include "server/addresses.h"
@@ -52,11 +53,14 @@ static void descriptors_raise(void) {
     }
 }
 
-/* What workers inherit: the log level, and where the driver caches compiled kernels. */
+/* What workers inherit: the log level, their sandbox, and where the driver caches compiled kernels.
+ */
 static void environment_set(const struct options *options) {
     static const char *const levels[] = {"error", "warning", "info", "debug"};
+    static const char *const sandboxes[] = {"on", "off", "report"};
     char path[OPTION_TEXT_MAX + 16];
     setenv("KILN_LOG_LEVEL", levels[options->log_level], 1);
+    setenv("KILN_SANDBOX", sandboxes[options->sandbox], 1);
     if (options->state_dir[0] == '\0') {
         return;
     }
@@ -171,6 +175,7 @@ static bool start(struct service *service, const struct options *options,
                  status_row(status)->title);
         return false;
     }
+    sandbox_enter(SANDBOX_OPENING); /* whoever has to start programs has been started */
     return listener_create(service, listener, why, why_size);
 }
 
@@ -236,6 +241,7 @@ int serve_run(const struct options *options) {
         log_error("--port-file %s: %s", options->port_file, strerror(errno));
         goto out;
     }
+    sandbox_enter(SANDBOX_FRONT); /* everything is open that ever will be */
     log_info("kilnd %s on %s, devices: %s", KILN_VERSION, listener_place(listener), service->kinds);
     notify_send("READY=1\nSTATUS=%s, devices: %s", listener_place(listener), service->kinds);
     while (signal_wait(&set, listener) == SIGHUP) {
@@ -248,7 +254,7 @@ int serve_run(const struct options *options) {
     notify_send("STOPPING=1\nSTATUS=finishing the jobs that it has, up to %.0f s",
                 options->drain_timeout);
     drain(service, listener);
-    code = EXIT_SUCCESS;
+    code = atomic_load(&service->crippled) ? EXIT_FAILURE : EXIT_SUCCESS;
 out:
     stop(service, listener);
     log_info("stopped");

@@ -5,8 +5,10 @@
 
 #include "server/reuse.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum kiln_status service_init(struct service *service, const struct options *options) {
     memset(service, 0, sizeof *service);
@@ -49,6 +51,15 @@ static void kind_collect(const struct device_view *view, void *context) {
              (int)size, view->name);
 }
 
+/* Ends the daemon as its operator would: whoever looks after it starts it anew. */
+static void on_lost(void *context) {
+    struct service *service = context;
+    atomic_store(&service->crippled, true);
+    if (!atomic_load(&service->draining)) {
+        kill(getpid(), SIGTERM);
+    }
+}
+
 enum kiln_status service_open(struct service *service) {
     const struct options *options = service->options;
     const struct dispatch_options wanted = {
@@ -61,6 +72,8 @@ enum kiln_status service_open(struct service *service) {
         .deadline_s = options->deadline,
         .device_bytes = options->device_memory,
         .arena = service->arena,
+        .lost = on_lost,
+        .lost_context = service,
         .driven = true, /* by the first event loop */
     };
     enum kiln_status status = dispatch_create(&wanted, &service->dispatch);

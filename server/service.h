@@ -41,6 +41,7 @@ struct service {
     char kinds[64];              /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
     uint64_t started_ns;         /* clock_ns at start */
     _Atomic bool draining;       /* SIGTERM has come */
+    _Atomic bool crippled;       /* no worker can be started any more: ends with a failure */
     _Atomic uint64_t active;     /* requests between their first line and their last byte */
     pthread_rwlock_t gate;       /* guards `dispatch` */
     struct dispatch *dispatch;   /* NULL once closed */

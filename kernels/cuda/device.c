@@ -122,9 +122,10 @@ static enum kiln_status kernels_load(struct device *device, char *why, size_t wh
     return status;
 }
 
-static enum kiln_status facts_read(struct device *device, char *why, size_t why_size) {
+/* `number`: that the driver gives the GPU. */
+static enum kiln_status facts_read(struct device *device, int number, char *why, size_t why_size) {
     size_t total = 0;
-    CUresult result = driver.cuDeviceGet(&device->handle, device->index);
+    CUresult result = driver.cuDeviceGet(&device->handle, number);
     if (result != CUDA_SUCCESS) {
         snprintf(why, why_size, "there is no GPU %d", device->index);
         return KILN_NO_DEVICE;
@@ -168,6 +169,7 @@ static void device_close(struct device *device) {
 static enum kiln_status device_open(int index, const struct device_options *options,
                                     struct device **device, char *why, size_t why_size) {
     *device = NULL;
+    int number = driver_narrow(index);
     enum kiln_status status = driver_load(why, why_size);
     if (status != KILN_OK) {
         return status;
@@ -179,7 +181,7 @@ static enum kiln_status device_open(int index, const struct device_options *opti
     }
     made->index = index;
     made->max_bytes = options ? options->max_bytes : 0;
-    status = facts_read(made, why, why_size);
+    status = facts_read(made, number, why, why_size);
     if (status == KILN_OK) {
         status = explain(driver.cuDevicePrimaryCtxRetain(&made->context, made->handle),
                          "making a context", why, why_size);

@@ -110,6 +110,35 @@ static bool driver_start(void) {
     return true;
 }
 
+/* Entry `index` of a list with commas, or NULL; all of it where there is no list. */
+static const char *entry_of(const char *list, int index, char *copy, size_t size) {
+    if (!list) {
+        snprintf(copy, size, "%d", index);
+        return copy;
+    }
+    if (strlen(list) >= size) {
+        return NULL;
+    }
+    snprintf(copy, size, "%s", list);
+    char *rest, *entry = strtok_r(copy, ",", &rest);
+    while (entry && index-- > 0) {
+        entry = strtok_r(NULL, ",", &rest);
+    }
+    return entry;
+}
+
+int driver_narrow(int index) {
+    static const char name[] = "CUDA_VISIBLE_DEVICES";
+    char copy[1024];
+    const char *entry = entry_of(getenv(name), index, copy, sizeof copy);
+    /* Entries behind one that does not exist do not count: such lists stay as they are. */
+    if (load_status == KILN_OK || index < 0 || !entry || *entry == '-' ||
+        setenv(name, entry, 1) != 0) {
+        return index;
+    }
+    return 0;
+}
+
 static void load(void) {
     char reason[160] = "";
     void *library = driver_open(places, reason, sizeof reason);

@@ -77,6 +77,12 @@ extern struct driver driver;
     KILN_NO_DEVICE with the reason in `why`. */
 enum kiln_status driver_load(char *why, size_t why_size);
 
+/** Before the first driver_load: starts the driver with GPU `index` of those there are and no
+   other, which takes a fifth of the time where there are four of them. Returns the number that the
+   GPU has then, which is `index` where the driver runs already or the GPU cannot be named. Sets an
+    environment variable: while no other thread reads those. */
+int driver_narrow(int index);
+
 /** Loads the first of `paths` (NULL-terminated) that can be loaded; NULL with the loader's last
     message in `why`. Also used for the management library. */
 void *driver_open(const char *const *paths, char *why, size_t why_size);

@@ -112,7 +112,8 @@ static enum kiln_status forge(struct task *task) {
     const struct answer answer = {.magic = COMMAND_MAGIC,
                                   .status = KILN_OK,
                                   .id = task->id,
-                                  .result_size = task->capacity + ((uint64_t)1 << 40)};
+                                  .result_size = task->capacity + ((uint64_t)1 << 40),
+                                  .gathered = 1};
     send_everywhere(&answer, sizeof answer, 3, 3); /* the first one is for jobs */
     return KILN_OK;
 }

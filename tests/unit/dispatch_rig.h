@@ -1,15 +1,16 @@
 /*
  * dispatch_rig.h: a dispatcher with real worker processes inside a test program.
  *
- * The program is its own worker: started as "… worker <device> …" it runs worker_run, as kilnd
- * does. Its list of job kinds has, besides the real Mandelbrot (which is the canary), a kind made
- * for trouble: it fills its result with a pattern and can wait at a gate, crash, hang or lie.
- * Gate and counter of attempts lie in the job's input block, which both processes see.
+ * The program is its own worker and spawner: started as "… worker <device> …" it runs worker_run,
+ * as kilnd does. Its list of job kinds has, besides the real Mandelbrot (which is the canary), a
+ * kind made for trouble: it fills its result with a pattern and can wait at a gate, crash, hang or
+ * lie. Gate and counter of attempts lie in the job's input block, which both processes see.
  */
 #ifndef KILN_TESTS_DISPATCH_RIG_H
 #define KILN_TESTS_DISPATCH_RIG_H
 
 #include "compute/dispatch.h"
+#include "compute/spawner.h"
 #include "compute/worker.h"
 #include "kernels/mandelbrot.h"
 
@@ -131,7 +132,7 @@ static enum kiln_status trouble_run(struct task *task) {
         return KILN_DEVICE_FAULT;
     case DEED_HANG:
         for (;;) {
-            pause();
+            sleep_ms(1000);
         }
     case DEED_SHORT:
         if (tries < params->seed) {
@@ -419,6 +420,9 @@ static long option_of(int count, char **arguments, const char *name) {
 static int rig_role(int count, char **arguments) {
     if (count >= 2 && strcmp(arguments[1], "probe") == 0) {
         return worker_probe();
+    }
+    if (count >= 2 && strcmp(arguments[1], "spawner") == 0) {
+        return spawner_run();
     }
     if (count < 3 || strcmp(arguments[1], "worker") != 0) {
         return -1;
