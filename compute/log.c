@@ -65,8 +65,13 @@ static void standard_open(void) {
 
 static void sink_open(void) {
     struct stat status;
-    if (sink.kind == SINK_OWN || fstat(STDERR_FILENO, &status) != 0) {
-        return; /* a second call changes nothing */
+    if (sink.kind == SINK_OWN) {
+        close(sink.fd);
+    }
+    sink.fd = STDERR_FILENO;
+    sink.kind = SINK_ASKED;
+    if (fstat(STDERR_FILENO, &status) != 0) {
+        return;
     }
     if (S_ISREG(status.st_mode)) {
         sink.kind = SINK_FILE;
