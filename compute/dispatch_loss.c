@@ -65,11 +65,15 @@ void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor,
 }
 
 void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *supervisor,
-                         struct job_list *finished) {
+                         uint64_t expired_ns, struct job_list *finished) {
     for (int i = 0; i < PLACES_MAX; i++) {
         struct place *place = &supervisor->place[i];
         struct job *job = place->job;
         if (!job || supervisor_canary(supervisor, job)) {
+            continue;
+        }
+        bool expired = job->state == JOB_EXPIRING && job->deadline_ns <= expired_ns;
+        if (!expired && expired_ns != UINT64_MAX) {
             continue;
         }
         place->orphans[0] = job->body;

@@ -231,9 +231,10 @@ void memory_unlock_locked(struct dispatch *dispatch, uint64_t now, struct job_li
 /** The worker is certainly dead: its jobs go back to the queue or end. `how` tells its death. */
 void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor, const char *how,
                        struct job_list *finished);
-/** Its end cannot be had: completes its jobs but keeps their blocks. */
+/** Its end is not certain: completes those of its jobs whose deadline passed at `expired_ns` or
+    before (UINT64_MAX: all of them), but keeps their blocks. */
 void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *supervisor,
-                         struct job_list *finished);
+                         uint64_t expired_ns, struct job_list *finished);
 /** Ends queued jobs that no device will ever run. */
 void queue_reject_locked(struct dispatch *dispatch, struct job_list *finished);
 /** Could a device run a job that wants `wanted`, now or after starting? Otherwise says why not. */

@@ -18,8 +18,13 @@
 #define SILENCE_LIMIT (10 * SECOND)
 #define CANARY_PERIOD (5 * SECOND)
 #define DYING_LIMIT   (5 * SECOND)
-#define STOP_LIMIT    (1 * SECOND) /* for a cancelled job to give up */
-#define SLEEP_LIMIT   (2 * SECOND)
+/* After its deadline a job has STOP_LIMIT to give up: kernels look at their cancel word within
+   milliseconds, decoding and encoding do not look. Then its worker is killed, which takes a moment
+   more where a kernel still runs on a GPU. The client is answered after ANSWER_LIMIT at the latest,
+   whether the process has ended by then or not. */
+#define STOP_LIMIT   (500 * MS)
+#define ANSWER_LIMIT (900 * MS)
+#define SLEEP_LIMIT  (2 * SECOND)
 
 /* Deadlines of the jobs that a worker has. */
 static void sweep_slots(struct dispatch *dispatch, struct supervisor *supervisor, uint64_t now) {
@@ -43,6 +48,22 @@ static void sweep_slots(struct dispatch *dispatch, struct supervisor *supervisor
             supervisor_kill_locked(supervisor, supervisor->blameless
                                                    ? "a job did not stop at its deadline"
                                                    : "its canary did not come back");
+        }
+    }
+}
+
+/* A worker whose end is awaited. */
+static void sweep_dying(struct dispatch *dispatch, struct supervisor *supervisor, uint64_t now,
+                        struct job_list *finished) {
+    if (now > supervisor->dying_ns + DYING_LIMIT) {
+        queue_orphan_locked(dispatch, supervisor, UINT64_MAX, finished);
+        return;
+    }
+    queue_orphan_locked(dispatch, supervisor, now - ANSWER_LIMIT, finished);
+    for (int i = 0; i < PLACES_MAX; i++) {
+        const struct job *job = supervisor->place[i].job;
+        if (job && job->state == JOB_EXPIRING) {
+            dispatch_hurry_locked(dispatch, job->deadline_ns + ANSWER_LIMIT);
         }
     }
 }
@@ -82,9 +103,7 @@ static bool sweep_supervisor(struct dispatch *dispatch, struct supervisor *super
         sweep_living(dispatch, supervisor, now);
         return false;
     case WORKER_DYING:
-        if (now > supervisor->dying_ns + DYING_LIMIT) {
-            queue_orphan_locked(dispatch, supervisor, finished);
-        }
+        sweep_dying(dispatch, supervisor, now, finished);
         return false;
     default:
         return false;

@@ -374,7 +374,7 @@ static void abandon(struct dispatch *dispatch, struct supervisor *supervisor) {
     }
     pthread_mutex_lock(&dispatch->lock);
     log_error("%s: worker %ld cannot be ended", supervisor->name, (long)supervisor->pid);
-    queue_orphan_locked(dispatch, supervisor, &finished);
+    queue_orphan_locked(dispatch, supervisor, UINT64_MAX, &finished);
     queue_lose_locked(dispatch, supervisor, "cannot be ended", &finished);
     close_locked(&supervisor->pidfd);
     pthread_mutex_unlock(&dispatch->lock);

@@ -37,7 +37,9 @@ for source in compute/*.c compute/codecs/*.c compute/jobs/*.c; do
     fi
 done | xargs -r -n 2 -P "$(nproc)" "$clang" "${flags[@]}" -fsanitize=fuzzer-no-link -c
 for target in "${targets[@]}"; do
-    "$clang" "${flags[@]}" -fsanitize=fuzzer "tests/fuzz/$target.c" build-fuzz/objects/*.o \
+    more=()
+    if [[ $target == fuzz_keys ]]; then more=(server/keys.c -lgnutls); fi
+    "$clang" "${flags[@]}" -fsanitize=fuzzer "tests/fuzz/$target.c" "${more[@]}" build-fuzz/objects/*.o \
         "$(find build-fuzz/kernels -name libkiln_cpu.a)" -lpng -ldeflate -lpthread -ldl -lm \
         -o "build-fuzz/$target"
 done
@@ -46,14 +48,20 @@ failed=0
 for target in "${targets[@]}"; do
     mkdir -p "build-fuzz/corpus/$target"
     log=build-fuzz/$target.log
+    found=0
     if ! "build-fuzz/$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 \
         -print_final_stats=1 -artifact_prefix="build-fuzz/found/$target-" \
         "build-fuzz/corpus/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
-        failed=1
+        failed=1 found=1
         tail -n 40 "$log"
     fi
     printf '%-18s %12s inputs, %s\n' "$target" \
         "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")" \
         "$(grep -o 'cov: [0-9]* ft: [0-9]*' "$log" | tail -n 1)"
+    if [[ -n ${KILN_SOAK:-} ]]; then # for tests/soak/run.sh
+        echo "acceptance: libFuzzer per parser | $target, $seconds s:" \
+            "$(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, $found broke it | nothing found |" \
+            "$([[ $found == 0 ]] && echo yes || echo NO)"
+    fi
 done
 exit $failed

@@ -32,7 +32,8 @@ static size_t gap_skip(const struct source *source, size_t at) {
     return at;
 }
 
-/* A decimal number below 2^32 after an optional gap; false if there is none. */
+/* A decimal number below 2^32 after an optional gap, and before one or the file's end; false if
+   there is none. */
 static bool number_read(const struct source *source, size_t *at, uint32_t *value) {
     size_t start = *at = gap_skip(source, *at);
     uint64_t number = 0;
@@ -45,7 +46,8 @@ static bool number_read(const struct source *source, size_t *at, uint32_t *value
             return false;
     }
     *value = (uint32_t)number;
-    return *at > start;
+    return *at > start &&
+           (*at == source->size || is_space(source->bytes[*at]) || source->bytes[*at] == '#');
 }
 
 static enum kiln_status plain_header_read(const struct source *source, struct header *header) {

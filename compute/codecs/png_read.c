@@ -19,6 +19,8 @@
 
 #define CHUNKS_MAX 4096            /* before the pixels */
 #define MALLOC_MAX (1024u * 1024u) /* bytes that libpng may take for one chunk */
+#define RATIO_MAX  1032            /* of deflate: 258 bytes from two bits */
+#define PIECE      4096            /* bytes that libpng takes of the stream of pixels at a time */
 
 enum color { GREY = 0, RGB = 2, PALETTE = 3, GREY_ALPHA = 4, RGB_ALPHA = 6 };
 
@@ -42,23 +44,35 @@ static bool depth_allowed(unsigned color, unsigned depth) {
     return color < 7 && depth > 0 && memchr(allowed[color], (int)depth, 5) != NULL;
 }
 
-/* Whether there is a tRNS chunk before the pixels; every step is one chunk header. */
-static enum kiln_status transparency_find(const struct source *source, bool *found) {
+/* Where the pixels' first chunk is, and whether there is a tRNS chunk before it; every step is one
+   chunk header. */
+static enum kiln_status pixels_find(const struct source *source, uint64_t *where,
+                                    bool *transparent) {
     uint64_t at = 33;
-    *found = false;
+    *transparent = false;
     for (int i = 0; i < CHUNKS_MAX; i++) {
         if (at + 8 > source->size)
             return source_broken(source, "the PNG ends before its pixels start");
         const uint8_t *chunk = source->bytes + at;
+        *where = at;
         if (memcmp(chunk + 4, "IDAT", 4) == 0)
             return KILN_OK;
         if (memcmp(chunk + 4, "IEND", 4) == 0)
             return source_broken(source, "the PNG has no pixels");
         if (memcmp(chunk + 4, "tRNS", 4) == 0)
-            *found = true;
+            *transparent = true;
         at += 12 + (uint64_t)big32(chunk);
     }
     return source_broken(source, "the PNG has too many chunks before its pixels");
+}
+
+/* Whether bytes from `at` to the file's end could be all the pixels. A few bytes that claim a huge
+   picture are refused here, before anybody takes memory for it. */
+static bool pixels_fit(const struct source *source, uint64_t at, uint64_t width, uint64_t height,
+                       uint64_t bits) {
+    uint64_t rows, most;
+    return !__builtin_mul_overflow(height, 1 + (width * bits + 7) / 8, &rows) &&
+           (__builtin_mul_overflow(source->size - at, (uint64_t)RATIO_MAX, &most) || rows <= most);
 }
 
 static enum kiln_status header_read(const struct source *source, struct header *header) {
@@ -81,7 +95,13 @@ static enum kiln_status header_read(const struct source *source, struct header *
     if (!depth_allowed(color, depth) || bytes[26] != 0 || bytes[27] != 0 || bytes[28] > 1)
         return source_broken(source, "the PNG's header is not one that PNG knows");
     bool transparent;
-    enum kiln_status status = transparency_find(source, &transparent);
+    uint64_t at = 0;
+    enum kiln_status status = pixels_find(source, &at, &transparent);
+    unsigned stored = color == PALETTE ? 1 : channels[color];
+    if (status == KILN_OK &&
+        !pixels_fit(source, at, header->width, header->height, (uint64_t)stored * depth))
+        status = source_broken(source, "the PNG is too short for its %u × %u pixels", header->width,
+                               header->height);
     header->interlaced = bytes[28] == 1;
     header->depth = depth == 16 ? 16 : 8;
     header->channels = channels[color] + (transparent && color <= PALETTE);
@@ -113,17 +133,53 @@ struct decoder {
     uint8_t *pixels; /* one row, or all of them where the file is interlaced */
     size_t row_size; /* bytes */
     uint32_t row;    /* rows done */
+    uint64_t left;   /* rows still in the stream; interlaced files have more than rows */
+    uint64_t after;  /* bytes of the stream that were taken after its last row */
+    uint64_t end;    /* of the chunk that libpng is at; `pixels_chunk`: is it one of pixels? */
+    bool pixels_chunk;
     png_structp png;
     png_infop info;
     enum kiln_status status; /* of the sink */
 };
 
+/* Gives libpng what it asks for. After the last row it goes on to inflate, and to throw away, what
+   may be a thousand times the file: it gets a piece of that and no more. */
 static void feed(png_structp png, png_bytep out, size_t size) {
     struct decoder *decoder = png_get_io_ptr(png);
+    const uint8_t *next = decoder->source->bytes + decoder->at;
     if (size > decoder->source->size - decoder->at)
         png_error(png, "it ends too early");
-    memcpy(out, decoder->source->bytes + decoder->at, size);
+    if (decoder->at == 0) {
+        decoder->end = size; /* the signature */
+    } else if (decoder->at >= decoder->end && size == 8) {
+        decoder->end = decoder->at + 12 + (uint64_t)big32(next);
+        decoder->pixels_chunk = memcmp(next + 4, "IDAT", 4) == 0;
+    } else if (decoder->pixels_chunk && decoder->left == 0) {
+        decoder->after += size;
+        if (decoder->after > PIECE)
+            png_error(png, "its stream goes on after the last row");
+    }
+    memcpy(out, next, size);
     decoder->at += size;
+}
+
+/* A transform that does nothing: it is called when a row has been inflated. */
+static void row_count(png_structp png, png_row_infop info, png_bytep data) {
+    struct decoder *decoder = png_get_io_ptr(png);
+    (void)info;
+    (void)data;
+    decoder->left--;
+}
+
+/* Rows in the stream: those of each pass that has any. */
+static uint64_t rows_in_stream(const struct header *header) {
+    uint64_t rows = 0;
+    if (!header->interlaced)
+        return header->height;
+    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
+        if (PNG_PASS_COLS(header->width, pass) > 0)
+            rows += PNG_PASS_ROWS(header->height, pass);
+    return rows;
 }
 
 static void complain(png_structp png, png_const_charp message) {
@@ -143,6 +199,7 @@ static void limits_set(struct decoder *decoder) {
     png_set_user_limits(png, decoder->header->width, decoder->header->height);
     png_set_chunk_malloc_max(png, MALLOC_MAX);
     png_set_chunk_cache_max(png, 32);
+    png_set_compression_buffer_size(png, PIECE);
     png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
     png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
 }
@@ -155,6 +212,8 @@ static bool transforms_set(struct decoder *decoder) {
     if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && header->depth == 16)
         png_set_swap(png);
     png_set_interlace_handling(png);
+    png_set_read_user_transform_fn(png, row_count);
+    decoder->left = rows_in_stream(header);
     png_read_update_info(png, decoder->info);
     return png_get_image_width(png, decoder->info) == header->width &&
            png_get_image_height(png, decoder->info) == header->height &&

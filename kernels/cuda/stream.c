@@ -16,7 +16,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define SCRATCH_BYTES ((size_t)64 << 20)
+#define SCRATCH_BYTES ((size_t)64 << 20) /* at first, but no more than */
+#define SCRATCH_SHARE 64                 /* such a part of what there is, for there are several */
+#define SCRATCH_LEAST ((size_t)2 << 20)
 #define HOST_BYTES    ((size_t)16 << 20)
 #define SPIN_NS       500000u
 #define SLEEP_MIN_NS  20000u
@@ -69,6 +71,14 @@ static enum kiln_status kept_create(struct stream *stream) {
     return stream_check(stream, result, "device memory");
 }
 
+static size_t scratch_bytes(const struct device *device) {
+    uint64_t most = device->max_bytes > 0 ? device->max_bytes : device->total_bytes;
+    uint64_t share = most / SCRATCH_SHARE;
+    return share > SCRATCH_BYTES   ? SCRATCH_BYTES
+           : share > SCRATCH_LEAST ? (size_t)share / SCRATCH_LEAST * SCRATCH_LEAST
+                                   : SCRATCH_LEAST;
+}
+
 enum kiln_status stream_create(struct device *device, struct stream **stream) {
     struct stream *made = calloc(1, sizeof *made);
     if (!made) {
@@ -93,7 +103,7 @@ enum kiln_status stream_create(struct device *device, struct stream **stream) {
         status = kept_create(made);
     }
     if (status == KILN_OK) {
-        status = stream_check(made, pool_init(&made->scratch, device, false, SCRATCH_BYTES),
+        status = stream_check(made, pool_init(&made->scratch, device, false, scratch_bytes(device)),
                               "device memory");
     }
     if (status == KILN_OK) {

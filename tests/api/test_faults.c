@@ -6,6 +6,7 @@
  * document where there is an answer, the same request right afterwards is answered as ever, and
  * what is allocated at the end is what was at the beginning.
  */
+#include "tests/api/lib_acceptance.h"
 #include "tests/api/lib_daemon.h"
 #include "tests/faults/control.h"
 
@@ -209,10 +210,12 @@ static void allocations(void **state) {
     for (int role = 0; role < FAULT_ROLES; role++) {
         counts[role] = round_run((enum fault_role)role);
     }
-    print_message("  failed once each: %d allocations of the front, %d of the worker; answered "
-                  "right %d, with a problem %d, cut off %d\n",
-                  counts[FAULT_FRONT], counts[FAULT_WORKER], seen[SEEN_RIGHT], seen[SEEN_PROBLEM],
-                  seen[SEEN_CUT]);
+    acceptance_print(
+        true, "each malloc and driver call failed once", "no crash, next request fine",
+        "%zu kinds of requests: %d allocations of the front, %d of the worker; answered "
+        "right %d, with a problem %d, cut off %d; the next one always right",
+        REQUESTS, counts[FAULT_FRONT], counts[FAULT_WORKER], seen[SEEN_RIGHT], seen[SEEN_PROBLEM],
+        seen[SEEN_CUT]);
     assert_true(counts[FAULT_FRONT] > 0);
     assert_nothing_held(live, descriptors);
     assert_int_equal(worker_pid(session), worker);
@@ -253,7 +256,7 @@ static bool start_with(enum fault_role role, int n) {
 
 /* Every seventh allocation of a start fails; each of them with KILN_SOAK set. */
 static void start(void **state) {
-    int stride = getenv("KILN_SOAK") != NULL ? 1 : 7;
+    int stride = acceptance_is_long() ? 1 : 7;
     (void)state;
     snprintf(port_path, sizeof port_path, "%s.port", path);
     for (int role = 0; role < FAULT_ROLES; role++) {
@@ -266,8 +269,11 @@ static void start(void **state) {
             n += stride;
             tried++;
         } while (atomic_load(&blocks[role].failed) > failed && n < 5000);
-        print_message("  %s: %d starts, %d of them ready all the same\n",
-                      role == FAULT_FRONT ? "front" : "worker", tried, ready);
+        acceptance_print(true, "each malloc and driver call failed once",
+                         "no crash, next request fine",
+                         "%d starts with an allocation of the %s failing, %d of them ready all the "
+                         "same, the others ended with a code",
+                         tried, role == FAULT_FRONT ? "front" : "worker", ready);
         assert_true(n < 5000 && ready > 0);
     }
     unlink(port_path);

@@ -4,6 +4,7 @@
  * Figures are printed beside their targets; what fails the test is a wrong answer, one without
  * Retry-After, or none at all. KILN_SOAK=1 is the long form: 1000 slow clients, longer stretches.
  */
+#include "tests/api/lib_acceptance.h"
 #include "tests/api/lib_decode.h"
 
 #include <errno.h>
@@ -21,10 +22,6 @@
 
 #define CLIENTS_MAX 256
 #define TIMES_MAX   65536
-
-static bool is_long(void) {
-    return getenv("KILN_SOAK") != NULL;
-}
 
 /* ---- one job that takes a while ---- */
 
@@ -144,7 +141,7 @@ static double percentile(double *times, size_t count, double share) {
 
 struct sums {
     unsigned right, refused, wrong;
-    double seconds, p99; /* of refusals */
+    double seconds, p99, slowest; /* of refusals */
 };
 
 static void crowd_start(struct crowd *crowd, struct client *clients) {
@@ -173,40 +170,70 @@ static struct sums crowd_join(struct crowd *crowd, struct client *clients) {
     }
     sums.seconds = now_s() - crowd->began;
     sums.p99 = percentile(times, count, 0.99);
+    sums.slowest = percentile(times, count, 1);
     free(times);
     return sums;
 }
 
-/* Four times as many requests as the devices can do: they do as many as before, the others are
-   told soon to come back later. */
+/* As many requests as the devices can do, then four times as many: they do as many as before, the
+   others are told soon to come back later. */
+struct pair {
+    double peak, asked, good; /* 1/s */
+    struct sums sums;
+};
+
+static struct pair pair_run(struct crowd crowd, struct client *clients) {
+    struct pair pair = {0};
+    crowd.count = 8;
+    crowd_start(&crowd, clients);
+    struct sums peak = crowd_join(&crowd, clients);
+    assert_int_equal(peak.wrong + peak.refused, 0);
+    pair.peak = peak.right / peak.seconds;
+    crowd.rate = 4 * pair.peak;
+    crowd.count = 128;
+    crowd_start(&crowd, clients);
+    pair.sums = crowd_join(&crowd, clients);
+    assert_int_equal(pair.sums.wrong, 0);
+    assert_true(pair.sums.right > 0 && pair.sums.refused > 0);
+    pair.good = pair.sums.right / pair.sums.seconds;
+    pair.asked = (pair.sums.right + pair.sums.refused) / pair.sums.seconds;
+    return pair;
+}
+
+static int pair_order(const void *one, const void *other) {
+    const struct pair *a = one, *b = other;
+    return (a->good * b->peak > b->good * a->peak) - (a->good * b->peak < b->good * a->peak);
+}
+
+/* The middle one of three pairs, since others may use the machine as well. */
 static void overload(void **state) {
     static const char *const flags[] = {"--max-iterations", "1000000000000", "--queue", "16", NULL};
     static struct client clients[CLIENTS_MAX];
+    struct pair pairs[3];
     struct daemon daemon;
-    struct answer expected;
+    struct answer expected, after;
+    int count = acceptance_is_long() ? 3 : 1;
     (void)state;
     daemon_start(&daemon, flags);
     struct session *session = session_create(&daemon);
     long sweeps = job_calibrate(session, 0.02, &expected);
-    struct crowd crowd = {.daemon = &daemon,
-                          .expected = &expected,
-                          .sweeps = sweeps,
-                          .seconds = is_long() ? 10 : 1.5,
-                          .count = 8};
-    crowd_start(&crowd, clients);
-    struct sums peak = crowd_join(&crowd, clients);
-    double best = peak.right / peak.seconds;
-    crowd.rate = 4 * best;
-    crowd.count = 128;
-    crowd_start(&crowd, clients);
-    struct sums sums = crowd_join(&crowd, clients);
-    double good = sums.right / sums.seconds, asked = (sums.right + sums.refused) / sums.seconds;
-    print_message("  peak %.0f jobs/s; asked for %.0f/s: %.0f/s done, %.0f %% of peak (target 90); "
-                  "%u refused, p99 %.1f ms (target 50)\n",
-                  best, asked, good, 100 * good / best, sums.refused, sums.p99 * 1e3);
-    assert_int_equal(peak.wrong + sums.wrong + peak.refused, 0);
-    assert_true(sums.right > 0 && sums.refused > 0);
-    struct answer after;
+    const struct crowd crowd = {.daemon = &daemon,
+                                .expected = &expected,
+                                .sweeps = sweeps,
+                                .seconds = acceptance_is_long() ? 5 : 1.5};
+    for (int i = 0; i < count; i++) {
+        pairs[i] = pair_run(crowd, clients);
+        print_message("  pair %d: %.0f %% of peak\n", i, 100 * pairs[i].good / pairs[i].peak);
+    }
+    qsort(pairs, (size_t)count, sizeof *pairs, pair_order);
+    const struct pair *pair = &pairs[count / 2];
+    acceptance_print(pair->good >= 0.9 * pair->peak && pair->sums.p99 < 0.05, "4× overload",
+                     "goodput ≥ 90 % of peak, the rest 429/503 in < 50 ms",
+                     "peak %.0f jobs/s; asked for %.0f/s: %.0f/s done, %.0f %% of peak (the middle "
+                     "one of %d); %u refused with 503, p99 %.1f ms, slowest %.1f ms; %u others",
+                     pair->peak, pair->asked, pair->good, 100 * pair->good / pair->peak, count,
+                     pair->sums.refused, pair->sums.p99 * 1e3, pair->sums.slowest * 1e3,
+                     pair->sums.wrong);
     job_ask(session, sweeps, &after);
     assert_status(&after, 200);
     answer_free(&after);
@@ -252,8 +279,9 @@ static void drain(void **state) {
     session_destroy(session);
     struct sums sums = crowd_join(&crowd, clients);
     assert_int_equal(daemon_wait(&daemon), 0);
-    print_message("  SIGTERM with %.0f jobs in flight: %u of 200 answered (target 200)\n", flying,
-                  sums.right);
+    acceptance_print(sums.right == 200 && flying >= 190, "SIGTERM with 200 in flight",
+                     "200 answered, exit 0", "%.0f in flight: %u of 200 answered, exit code 0",
+                     flying, sums.right);
     assert_int_equal(sums.right, 200);
     answer_free(&longer);
     answer_free(&expected);
@@ -292,7 +320,8 @@ static enum slowness slowness_of(size_t index) {
     return index % 10 == 0 ? SLOW_READ : index % 2 == 0 ? SLOW_HEADER : SLOW_BODY;
 }
 
-/* A byte now and then from those that send, and from those that do not read: nothing. */
+/* Two bytes a second from each that sends, at a time of its own; nothing from those that do not
+   read. */
 static void *slow_run(void *argument) {
     struct slow *slow = argument;
     while (!atomic_load(&slow->stop)) {
@@ -301,8 +330,10 @@ static void *slow_run(void *argument) {
                 ssize_t sent = send(slow->fds[i], "x", 1, MSG_NOSIGNAL | MSG_DONTWAIT);
                 (void)sent; /* who was cut stays so */
             }
+            if (i % 10 == 9) {
+                sleep_s(5.0 / (double)slow->count);
+            }
         }
-        sleep_s(0.5);
     }
     return NULL;
 }
@@ -361,6 +392,15 @@ static double good_join(struct good *goods) {
     return p99;
 }
 
+/* Until the slow readers' pictures are made: what they cost is no matter of slowness. */
+static void idle_wait(struct session *session) {
+    double end = now_s() + 10;
+    while (metric_get(session, "kiln_queue_jobs") + metric_get(session, "kiln_running_jobs") > 0) {
+        assert_true(now_s() < end);
+        sleep_s(0.01);
+    }
+}
+
 /* Seconds until only our own connections are left. */
 static double cut_wait(struct session *session) {
     double began = now_s();
@@ -372,16 +412,16 @@ static double cut_wait(struct session *session) {
 }
 
 static void slow_clients(void **state) {
-    const char *const flags[] = {"--idle-timeout", is_long() ? "12" : "2", NULL};
+    const char *const flags[] = {"--idle-timeout", acceptance_is_long() ? "12" : "2", NULL};
     struct good goods[4];
     struct daemon daemon;
-    struct slow slow = {.daemon = &daemon, .count = is_long() ? 1000 : 100};
+    struct slow slow = {.daemon = &daemon, .count = acceptance_is_long() ? 1000 : 100};
     atomic_bool stop = false;
     (void)state;
     daemon_start(&daemon, flags);
     struct session *session = session_create(&daemon);
     good_start(goods, &daemon, &stop);
-    sleep_s(is_long() ? 10 : 1.5);
+    sleep_s(acceptance_is_long() ? 10 : 1.5);
     atomic_store(&stop, true);
     double alone = good_join(goods);
     slow.fds = malloc(slow.count * sizeof *slow.fds);
@@ -390,6 +430,7 @@ static void slow_clients(void **state) {
     for (size_t i = 0; i < slow.count; i++) {
         slow.fds[i] = slow_open(&daemon, slowness_of(i));
     }
+    idle_wait(session);
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&slow.thread, NULL, slow_run, &slow), 0);
     good_start(goods, &daemon, &stop);
@@ -399,9 +440,11 @@ static void slow_clients(void **state) {
     atomic_store(&slow.stop, true);
     pthread_join(slow.thread, NULL);
     double beside = good_join(goods);
-    print_message(
-        "  %zu slow clients: all cut after %.1f s (target 30); the good ones' p99 %.2f ms "
-        "alone, %.2f ms beside them (target < 2×)\n",
+    acceptance_print(
+        took < 30 && beside < 2 * alone, "1000 slow clients (header, body, read)",
+        "good clients' p99 < 2×, all cut within 30 s",
+        "%zu slow clients: all cut after %.1f s; the good ones' p99 %.2f ms alone, %.2f "
+        "ms beside them",
         slow.count, took, alone * 1e3, beside * 1e3);
     assert_true(took < 60);
     for (size_t i = 0; i < slow.count; i++) {

@@ -83,20 +83,24 @@ static void old_protocols_are_refused(void **state) {
     }
 }
 
-/* A client of this test's own, by GnuTLS: curl itself may refuse what is to be tried. */
+/* A client of this test's own, by GnuTLS: curl itself may refuse what is to be tried. So may this
+   machine's rules for GnuTLS: then there is nobody to try it. */
 static int handshake_with(const char *priorities) {
     gnutls_certificate_credentials_t credentials;
     gnutls_session_t session;
     int fd = raw_open(&secure), error;
     assert_int_equal(gnutls_certificate_allocate_credentials(&credentials), 0);
     assert_int_equal(gnutls_init(&session, GNUTLS_CLIENT), 0);
-    assert_int_equal(gnutls_priority_set_direct(session, priorities, NULL), 0);
+    error = gnutls_priority_set_direct(session, priorities, NULL);
     gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, credentials);
     gnutls_transport_set_int(session, fd);
     gnutls_handshake_set_timeout(session, 10000);
-    do {
+    while (error != GNUTLS_E_NO_PRIORITIES_WERE_SET) {
         error = gnutls_handshake(session);
-    } while (error == GNUTLS_E_INTERRUPTED || error == GNUTLS_E_AGAIN);
+        if (error != GNUTLS_E_INTERRUPTED && error != GNUTLS_E_AGAIN) {
+            break;
+        }
+    }
     gnutls_deinit(session);
     gnutls_certificate_free_credentials(credentials);
     close(fd);

@@ -31,6 +31,13 @@ done
 cd "$folder"
 # This machine may have no GPU; a job for one is rightly refused with 503.
 curl -sf "http://127.0.0.1:$(<port)/openapi.yaml" | sed 's/cuda:0/cpu:0/g' >openapi.yaml
+code=0
 SCHEMATHESIS_HOOKS=$here/hooks.py "$program" --config-file "$here/schemathesis.toml" run openapi.yaml --url "http://127.0.0.1:$(<port)" \
-    --checks all --max-examples $((${KILN_SOAK:+10 *} 20)) --seed 1 --no-color --generation-database none
+    --checks all --max-examples $((${KILN_SOAK:+10 *} 20)) --seed 1 --no-color --generation-database none \
+    >"$folder/report" 2>&1 || code=$?
+cat "$folder/report"
 kill -0 "$daemon" # it lives
+echo "acceptance: schemathesis, all checks | $(grep -o '[0-9]* generated.*' "$folder/report" | tail -n 1)," \
+    "$(sed -n 's/^=* *\([^=]*\) in [0-9.]*s =*$/\1/p' "$folder/report" | tail -n 1) | 0 failures |" \
+    "$([[ $code == 0 ]] && echo yes || echo NO)"
+exit $code

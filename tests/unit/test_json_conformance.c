@@ -466,8 +466,11 @@ static void conformance(void **state) {
     for (size_t i = 0; i < open; i++) {
         wrong += row_wrong(&either[i].row, either[i].taken);
     }
-    print_message("  %zu must be taken, %zu refused, %zu either: %d wrong\n", good, bad, open,
-                  wrong);
+    print_message(
+        "acceptance: JSON conformance suite | %zu texts must be taken, %zu refused, %zu "
+        "either: %d wrong | every must-reject refused as malformed, no must-accept called "
+        "malformed | %s\n",
+        good, bad, open, wrong, wrong == 0 ? "yes" : "NO");
     assert_int_equal(wrong, 0);
 }
 
