@@ -27,6 +27,7 @@ struct command {
     uint64_t data_offset, data_size;     /* input block in the arena; size 0: none */
     uint64_t result_offset, result_size; /* result block in the arena */
     uint64_t control_offset;             /* arena offset of the slot's struct control */
+    struct trace trace;                  /* as in the job, for the worker's log */
     struct input input;
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
 };

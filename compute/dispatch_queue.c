@@ -158,6 +158,7 @@ static void command_fill(struct command *command, const struct supervisor *super
         .result_offset = job->result.offset,
         .result_size = job->result.size,
         .control_offset = supervisor->control.offset + (uint64_t)place * sizeof(struct control),
+        .trace = job->trace,
         .input = job->input,
     };
     memcpy(command->params, job->params, sizeof command->params);

@@ -17,6 +17,7 @@
 #include "compute/format.h"
 #include "compute/status.h"
 #include "compute/timing.h"
+#include "compute/trace.h"
 #include "kernels/backend.h"
 
 #define JOB_PARAMS_MAX 512
@@ -137,6 +138,7 @@ struct job {
     enum format format; /* of the result */
     char device[24];    /* wanted device ("cuda:0"), "" for any */
     uint32_t owner;     /* who may cancel it (the submitter's number), 0 for nobody in particular */
+    struct trace trace; /* of the request that brought it; empty for none */
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
     struct input input;
     struct block body;   /* input block; empty for none */

@@ -84,7 +84,10 @@ static const char help_UNSUPPORTED[] =
 static const char help_LIMITED[] =
     "The key has asked more often than its rate allows, or has as many requests in hand as it may "
     "have. Nothing was started. The headers RateLimit-Policy and RateLimit tell the limits and "
-    "what is left; try again after the number of seconds in Retry-After.";
+    "what is left; try again after the number of seconds in Retry-After. Without these two "
+    "headers: "
+    "your address has sent too many keys that the daemon does not know. A right key is taken at "
+    "any time.";
 
 static const char help_CANCELLED[] =
     "The connection was closed by the client before the result was "

@@ -30,7 +30,7 @@
     X(MISDIRECTED, 421, "misdirected", "This daemon does not answer to that name")                 \
     X(INVALID, 422, "invalid-fields", "Some fields are missing, unknown or out of range")          \
     X(UNSUPPORTED, 422, "unsupported", "This combination is not available")                        \
-    X(LIMITED, 429, "rate-limited", "The key has reached its limit")                               \
+    X(LIMITED, 429, "rate-limited", "A limit of requests has been reached")                        \
     X(CANCELLED, 499, "cancelled", "The client went away")                                         \
     X(INTERNAL, 500, "internal", "The daemon failed")                                              \
     X(DEVICE_FAULT, 500, "device-fault", "The device failed on this job twice")                    \

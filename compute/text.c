@@ -105,7 +105,7 @@ void text_json_string(struct text *text, const char *string, size_t size) {
     while (at < size) {
         unsigned char byte = (unsigned char)string[at];
         size_t length = utf8_length(string + at, size - at);
-        if (length > 0 && byte >= 0x20 && byte != '"' && byte != '\\') {
+        if (length > 0 && byte >= 0x20 && byte != '"' && byte != '\\' && byte != 0x7f) {
             at += length;
             continue;
         }

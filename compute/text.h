@@ -33,7 +33,8 @@ void text_double(struct text *text, double value);
 void text_float(struct text *text, float value);
 void text_integer(struct text *text, int64_t value);
 
-/** A JSON string literal with quotes; bytes that are not UTF-8 become U+FFFD. */
+/** A JSON string literal with quotes, without control characters; bytes that are not UTF-8 become
+    U+FFFD. */
 void text_json_string(struct text *text, const char *string, size_t size);
 
 #endif

@@ -11,6 +11,7 @@
 #include "compute/worker_private.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,6 +133,14 @@ static bool answers_send(const struct worker *worker, struct stream *stream,
     return send(worker->options->job_fd, answers, count * sizeof *answers, MSG_NOSIGNAL) >= 0;
 }
 
+static void answers_log(const struct command *commands, const struct answer *answers,
+                        size_t count) {
+    for (size_t i = 0; i < count && log_level_get() >= LOG_LEVEL_DEBUG; i++) {
+        log_about(LOG_LEVEL_DEBUG, &commands[i].trace, "job %016" PRIx64 " ends: %s",
+                  commands[i].id, status_row((enum kiln_status)answers[i].status)->slug);
+    }
+}
+
 static void serve(struct worker *worker, struct stream *stream) {
     struct command commands[GROUP_MAX];
     struct answer answers[GROUP_MAX];
@@ -151,11 +160,13 @@ static void serve(struct worker *worker, struct stream *stream) {
         ORDER_ACQUIRE(worker);
         count = commands_run(worker, stream, commands, count, answers);
         ORDER_RELEASE(worker);
+        answers_log(commands, answers, count);
         if (!answers_send(worker, stream, answers, count)) {
             return;
         }
         if (answers[count - 1].status == KILN_DEVICE_FAULT) {
-            log_error("device fault: %s", answers[count - 1].detail);
+            log_about(LOG_LEVEL_ERROR, &commands[count - 1].trace, "device fault: %s",
+                      answers[count - 1].detail);
             _exit(WORKER_EXIT_DEVICE_FAULT);
         }
     }

@@ -51,8 +51,11 @@ sanitize_run() {
     if [[ ${#arguments[@]} == 0 ]]; then
         arguments=(-L 'unit|fuzz|api')
         if [[ -n $short ]]; then
-            arguments=(-R 'unit.test_(arena|dispatch)|api.api_')
-            targets=(kilnd test_arena test_dispatch test_dispatch_memory)
+            arguments=(-R 'unit.test_(arena|dispatch|cache|loader|strangers)|api.api_')
+            targets=(kilnd test_arena test_cache test_loader test_strangers)
+            for source in tests/unit/test_dispatch*.c; do
+                targets+=("$(basename "$source" .c)")
+            done
             for source in tests/api/test_*.c; do
                 source=$(basename "$source" .c)
                 targets+=("api_${source#test_}")

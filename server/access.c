@@ -6,6 +6,7 @@
 #include "compute/log.h"
 #include "server/exchange.h"
 #include "server/reply.h"
+#include "server/strangers.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,12 +14,21 @@
 #include <string.h>
 #include <strings.h>
 
-enum refusal { REFUSED_MISSING, REFUSED_UNKNOWN, REFUSED_SCOPE, REFUSED_RATE, REFUSED_RUNNING };
-static const char *const refusal_names[] = {"missing", "unknown", "scope", "rate", "concurrency"};
+enum refusal {
+    REFUSED_MISSING,
+    REFUSED_UNKNOWN,
+    REFUSED_SCOPE,
+    REFUSED_RATE,
+    REFUSED_RUNNING,
+    REFUSED_GUESSING
+};
+static const char *const refusal_names[] = {"missing", "unknown",     "scope",
+                                            "rate",    "concurrency", "guessing"};
 #define REFUSALS (sizeof refusal_names / sizeof refusal_names[0])
 
 struct access {
     struct keyring *keyring;
+    struct strangers *strangers;
     _Atomic uint64_t refusals[REFUSALS];
     /* as of the last load, for metrics on any thread */
     _Atomic uint64_t keys, loaded, refused;
@@ -32,16 +42,18 @@ static void count(struct access *access) {
     atomic_store(&access->refused, refused);
 }
 
-struct access *access_create(const char *path, char *why, size_t why_size) {
+struct access *access_create(const char *path, uint64_t guesses, char *why, size_t why_size) {
     char reason[256] = "no memory";
     struct access *access = calloc(1, sizeof *access);
-    struct keyring *keyring = access != NULL ? keyring_create(path, reason, sizeof reason) : NULL;
-    if (keyring == NULL) {
+    if (access != NULL) {
+        access->strangers = strangers_create(guesses);
+    }
+    if (access == NULL || access->strangers == NULL ||
+        (access->keyring = keyring_create(path, reason, sizeof reason)) == NULL) {
         snprintf(why, why_size, "--keys %.200s: %s", path, reason);
-        free(access);
+        access_destroy(access);
         return NULL;
     }
-    access->keyring = keyring;
     count(access);
     return access;
 }
@@ -49,6 +61,7 @@ struct access *access_create(const char *path, char *why, size_t why_size) {
 void access_destroy(struct access *access) {
     if (access != NULL) {
         keyring_destroy(access->keyring);
+        strangers_destroy(access->strangers);
         free(access);
     }
 }
@@ -96,6 +109,22 @@ static unsigned scopes_wanted(const struct exchange *exchange) {
                                                                     : scope;
 }
 
+/* An unknown key, or one of too many: then the connection ends too, so that each guess takes one.
+ */
+static enum kiln_status stranger_refuse(struct exchange *exchange, const char *detail) {
+    struct address address = address_of(NULL);
+    if (exchange->client != NULL) {
+        address = client_address(exchange->client);
+    }
+    if (strangers_pass(exchange->service->access->strangers, address, exchange->started_ns,
+                       &exchange->pass.quota.wait_s)) {
+        return refuse(exchange, REFUSED_UNKNOWN, KILN_UNAUTHORIZED, detail);
+    }
+    exchange->close = true;
+    return refuse(exchange, REFUSED_GUESSING, KILN_LIMITED,
+                  "This address has sent keys that this daemon does not know too often.");
+}
+
 static enum kiln_status grant_find(struct exchange *exchange) {
     struct headers headers = {NULL, 0};
     const char *token;
@@ -106,13 +135,12 @@ static enum kiln_status grant_find(struct exchange *exchange) {
                       "This address needs a key: send \"Authorization: Bearer …\".");
     }
     if (headers.count > 1 || headers.value == NULL || !bearer_read(headers.value, &token, &size)) {
-        return refuse(exchange, REFUSED_UNKNOWN, KILN_UNAUTHORIZED,
-                      "The Authorization header is not one \"Bearer\" and a key.");
+        return stranger_refuse(exchange,
+                               "The Authorization header is not one \"Bearer\" and a key.");
     }
     exchange->pass.grant = keyring_find(exchange->service->access->keyring, token, size);
     if (exchange->pass.grant == NULL) {
-        return refuse(exchange, REFUSED_UNKNOWN, KILN_UNAUTHORIZED,
-                      "This daemon does not know the key.");
+        return stranger_refuse(exchange, "This daemon does not know the key.");
     }
     return KILN_OK;
 }

@@ -3,8 +3,9 @@
  *
  * Without --keys everybody may ask for everything. With it, every address but the open ones
  * (health, pages, the API's description: SCOPE_OPEN in the route table) needs a key with the scope
- * of its route. The order of refusals: no key or an unknown one 401, rate 429, scope 403,
- * concurrency 429. An answer to a key with limits tells them (RateLimit-Policy, RateLimit).
+ * of its route. The order of refusals: no key or an unknown one 401, unknown ones
+ * too often from one address 429 (strangers.h), rate 429, scope 403, concurrency 429. An answer to
+ * a key with limits tells them (RateLimit-Policy, RateLimit).
  *
  * Neither keys nor their hashes are ever logged; refusals are counted, by reason.
  *
@@ -29,8 +30,9 @@ struct pass {
     bool running;       /* counts in the meter */
 };
 
-/** NULL with `why` if the file cannot be used. */
-struct access *access_create(const char *path, char *why, size_t why_size);
+/** `guesses`: unknown keys that an address may send in a minute; 0 for no limit. NULL with `why` if
+    the file cannot be used. */
+struct access *access_create(const char *path, uint64_t guesses, char *why, size_t why_size);
 /** No exchange may be left. NULL is allowed. */
 void access_destroy(struct access *access);
 /** Reads the file again and logs how that went. */

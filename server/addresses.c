@@ -4,8 +4,10 @@
  */
 #include "server/addresses.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -69,6 +71,19 @@ struct address address_of(const struct sockaddr *socket) {
         }
     }
     return address;
+}
+
+void address_text(struct address address, char *out, size_t size) {
+    struct in_addr v4 = {.s_addr = (in_addr_t)address.words[0]};
+    struct in6_addr v6 = {.s6_addr = {0}};
+    char text[INET6_ADDRSTRLEN] = "";
+    memcpy(v6.s6_addr, &address.words[0], sizeof address.words[0]);
+    if (address.words[1] == 4) {
+        inet_ntop(AF_INET, &v4, text, sizeof text);
+    } else if (address.words[1] == 6) {
+        inet_ntop(AF_INET6, &v6, text, sizeof text);
+    }
+    snprintf(out, size, "%s%s", text, address.words[1] == 6 ? "/64" : "");
 }
 
 static size_t row_first(const struct addresses *addresses, struct address address) {

@@ -15,6 +15,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+#define ADDRESS_TEXT_MAX 48
+
 /** What is counted together. */
 struct address {
     uint64_t words[2];
@@ -29,6 +31,8 @@ void addresses_destroy(struct addresses *addresses);
 
 /** NULL is allowed for `socket`. */
 struct address address_of(const struct sockaddr *socket);
+/** "192.0.2.7", "2001:db8:1:2::/64", or "" for another kind. */
+void address_text(struct address address, char *out, size_t size);
 /** Counts one more; false, and not counted, where a limit is reached. */
 bool addresses_take(struct addresses *addresses, struct address address);
 void addresses_give(struct addresses *addresses, struct address address);

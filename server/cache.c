@@ -274,14 +274,16 @@ static struct result *settled(struct cache *cache, const struct result *result) 
     return copy;
 }
 
-void cache_settle(struct cache *cache, const struct digest *key, struct result *result) {
+/* Puts `copy` in the result's place, which it takes; NULL drops it. */
+static void result_replace(struct cache *cache, const struct digest *key,
+                           const struct result *result, struct result *copy) {
     struct entry *gone = NULL;
-    struct result *copy = settled(cache, result), *unused = copy;
+    struct result *unused = copy;
     pthread_mutex_lock(&cache->lock);
     struct entry *entry = *place_of(cache, key);
     if (entry != NULL && entry->result == result) {
         if (copy != NULL) {
-            unused = result; /* the entry's reference */
+            unused = entry->result; /* the entry's reference */
             entry->result = copy;
         } else {
             gone = entry;
@@ -291,6 +293,14 @@ void cache_settle(struct cache *cache, const struct digest *key, struct result *
     pthread_mutex_unlock(&cache->lock);
     result_drop(unused);
     entry_free(gone);
+}
+
+void cache_settle(struct cache *cache, const struct digest *key, struct result *result) {
+    result_replace(cache, key, result, settled(cache, result));
+}
+
+void cache_forget(struct cache *cache, const struct digest *key, const struct result *result) {
+    result_replace(cache, key, result, NULL);
 }
 
 void cache_stats(struct cache *cache, struct cache_stats *stats) {

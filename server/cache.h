@@ -43,11 +43,14 @@ void cache_destroy(struct cache *cache);
 struct result *cache_find(struct cache *cache, const struct digest *key, uint64_t now_ns,
                           uint64_t age_ns);
 /** Lets others find the result; in place of an older one of this key. True if it was taken: then
-    call cache_settle with it later, holding a reference. */
+    call cache_settle, or cache_forget, with it later, holding a reference; on any thread, and it
+   may have been replaced or dropped by then. */
 bool cache_add(struct cache *cache, const struct digest *key, struct result *result);
 /** Moves the bytes of a result that was added into the cache's own memory, dropping others for it;
     where there is no room, it is not kept. */
 void cache_settle(struct cache *cache, const struct digest *key, struct result *result);
+/** Lets a result go again that was added and is not to be settled. */
+void cache_forget(struct cache *cache, const struct digest *key, const struct result *result);
 void cache_stats(struct cache *cache, struct cache_stats *stats);
 
 #endif

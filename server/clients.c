@@ -69,7 +69,10 @@ static uint64_t bytes_moved(int fd, bool *left) {
     memset(&info, 0, sizeof info);
     *left = false;
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) {
-        return 0;
+        /* a socket of the local host: nobody counts its bytes, so it is taken for a fast one */
+        struct pollfd ended = {.fd = fd, .events = POLLRDHUP};
+        *left = poll(&ended, 1, 0) == 1 && ioctl(fd, FIONREAD, &unread) == 0 && unread == 0;
+        return clock_ns();
     }
     if (info.tcpi_state == STATE_CLOSE_WAIT && ioctl(fd, FIONREAD, &unread) == 0) {
         *left = unread == 0;

@@ -36,6 +36,7 @@ struct exchange *exchange_create(struct service *service, struct client *client,
     exchange->client = client;
     exchange->connection = connection;
     exchange->started_ns = clock_ns();
+    tracing_begin(&exchange->tracing);
     exchange->target = memcpy(exchange->text, target, size);
     exchange->received_end = target + size - 1;
     memcpy(exchange->text + size, target, size);
@@ -90,6 +91,7 @@ static enum kiln_status headers_check(struct exchange *exchange, const char *met
     enum kiln_status status =
         guard_check(exchange->connection, &line, &exchange->framing, why, sizeof why);
     size_t size = strlen(exchange->target);
+    tracing_read(exchange);
     if (status != KILN_OK) {
         exchange->close = true;
         return exchange_fault(exchange, status, "%s", why);

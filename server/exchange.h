@@ -18,8 +18,10 @@
 #include "server/clients.h"
 #include "server/flight.h"
 #include "server/guard.h"
+#include "server/loader.h"
 #include "server/router.h"
 #include "server/service.h"
+#include "server/tracing.h"
 #include "server/url.h"
 
 #include <microhttpd.h>
@@ -49,9 +51,11 @@ struct exchange {
     enum method method;
     struct match match;
     struct pass pass; /* access.c's */
+    struct tracing tracing;
     enum stage stage;
-    bool close; /* the connection ends with this answer */
-    int http;   /* status code of the answer; 0 while there is none */
+    bool close;           /* the connection ends with this answer */
+    int http;             /* status code of the answer; 0 while there is none */
+    uint64_t answer_size; /* bytes of its body */
 
     struct framing framing;
     struct block body;
@@ -78,8 +82,8 @@ struct exchange {
     bool settles;    /* its result was put into the cache and is to be moved there */
     uint64_t age_ns; /* oldest result that the client takes */
 
-    struct exchange *next; /* the loader's */
-    char text[];           /* target, and a copy that the url points into */
+    struct load load; /* the loader's */
+    char text[];      /* target, and a copy that the url points into */
 };
 
 /** NULL if memory ran out. `target` is copied. */

@@ -4,6 +4,7 @@
 #include "server/gauges.h"
 
 #include "compute/codecs/json.h"
+#include "compute/log.h"
 #include "server/metrics.h"
 #include "server/reuse.h"
 
@@ -243,6 +244,8 @@ static void process_print(struct text *text, struct service *service) {
          "Connections refused for --connections-per-address.", (double)over_each},
         {"kiln_active_requests", "gauge", "Requests being read or answered.",
          (double)atomic_load(&service->active)},
+        {"kiln_log_lines_lost_total", "counter",
+         "Lines of the front's log that could not be written.", (double)log_dropped()},
         {"process_resident_memory_bytes", "gauge", "Resident memory of the front.",
          (double)resident_bytes()},
         {"kiln_uptime_seconds", "gauge", "Time since the start.",

@@ -90,14 +90,36 @@ static void expect_read(struct walk *walk, const char *value, size_t size) {
     }
 }
 
+/* Of these a second one makes the first void: nobody could say which is meant. */
+static void parent_read(struct walk *walk, const char *value, size_t size) {
+    struct sent *sent = &walk->framing->traceparent;
+    *sent = (struct sent){value, size, sent->count + 1};
+}
+
+static void state_read(struct walk *walk, const char *value, size_t size) {
+    struct sent *sent = &walk->framing->tracestate;
+    *sent = (struct sent){value, size, sent->count + 1};
+}
+
+static void id_read(struct walk *walk, const char *value, size_t size) {
+    struct sent *sent = &walk->framing->request_id;
+    *sent = (struct sent){value, size, sent->count + 1};
+}
+
+#define NAMED(name) name, sizeof(name) - 1
+
 static const struct {
     const char *name;
+    size_t size;
     void (*read)(struct walk *walk, const char *value, size_t size);
 } readers[] = {
-    {"content-length", length_read},
-    {"transfer-encoding", coding_read},
-    {"host", host_read},
-    {"expect", expect_read},
+    {NAMED("content-length"), length_read},
+    {NAMED("transfer-encoding"), coding_read},
+    {NAMED("host"), host_read},
+    {NAMED("expect"), expect_read},
+    {NAMED("traceparent"), parent_read},
+    {NAMED("tracestate"), state_read},
+    {NAMED("x-request-id"), id_read},
 };
 
 /* True if the line that ends at `end` did so with carriage return and line feed, of which the
@@ -136,8 +158,7 @@ static enum MHD_Result header_check(void *context, enum MHD_ValueKind kind, cons
         walk->wrong = "A header has a control character.";
     }
     for (size_t i = 0; i < sizeof readers / sizeof readers[0] && walk->wrong == NULL; i++) {
-        if (strlen(readers[i].name) == name_size &&
-            strncasecmp(readers[i].name, name, name_size) == 0) {
+        if (readers[i].size == name_size && strncasecmp(readers[i].name, name, name_size) == 0) {
             readers[i].read(walk, value, value_size);
         }
     }

@@ -22,13 +22,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** How the body is delimited. */
+/** A header whose second one is not to be missed. */
+struct sent {
+    const char *text; /* of the last one, the library's */
+    size_t size;
+    int count;
+};
+
+/** How the body is delimited, and what else one walk over the headers finds. */
 struct framing {
     bool chunked;
     bool sized;       /* there is a Content-Length */
     uint64_t length;  /* its value */
     bool expects;     /* the client waits for "100 Continue" */
     const char *host; /* the Host's value, the library's; NULL for none */
+    struct sent traceparent, tracestate, request_id;
 };
 
 /** True if the request announces a body of at least one byte. */

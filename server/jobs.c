@@ -147,6 +147,7 @@ static void job_prepare(struct exchange *exchange) {
     job->type = exchange->match.route->type;
     job->watch_fd = client_fd(exchange->client);
     job->owner = access_owner(exchange);
+    job->trace = exchange->tracing.trace;
     if (job_check(exchange) != KILN_OK) {
         return;
     }
@@ -162,7 +163,10 @@ static void job_prepare(struct exchange *exchange) {
     exchange->outcome = unchanged(exchange) ? OUTCOME_UNCHANGED : OUTCOME_JOB;
 }
 
-void jobs_load(struct exchange *exchange) {
+/* On a loader's thread: prepares a suspended exchange and submits or resumes it. */
+static void load_run(struct load *load) {
+    struct exchange *exchange =
+        (struct exchange *)(void *)((char *)load - offsetof(struct exchange, load));
     struct service *service = exchange->service;
     job_prepare(exchange);
     if (exchange->outcome != OUTCOME_JOB || reuse_find(exchange)) {
@@ -264,14 +268,15 @@ static struct MHD_Response *kept_make(const struct exchange *exchange, uint64_t 
     return response;
 }
 
-/* A kept result. Its answer to GETs is kept too and made anew every second, for its age. */
+/* A kept result. Its answer to GETs is kept too and made anew every second, for its age; many
+   connections share it, so only who wants to be named has one of its own. */
 static enum MHD_Result kept_reply(struct exchange *exchange) {
     struct result *result = exchange->result;
     const char *media = format_row(result->format)->media;
     uint64_t age = (clock_ns() - result->made_ns) / UINT64_C(1000000000);
     bool get = (exchange->method & (METHOD_GET | METHOD_HEAD)) != 0;
     if (!get || exchange->close || atomic_load(&exchange->service->draining) ||
-        access_tells(exchange) || cors_tells(exchange)) {
+        access_tells(exchange) || cors_tells(exchange) || exchange->tracing.named) {
         return reply_send(exchange, MHD_HTTP_OK, media, kept_make(exchange, age));
     }
     enum MHD_Result done = MHD_NO;
@@ -287,7 +292,7 @@ static enum MHD_Result kept_reply(struct exchange *exchange) {
         result->forget = MHD_destroy_response;
     }
     if (*answer != NULL) {
-        done = reply_again(exchange, MHD_HTTP_OK, *answer);
+        done = reply_again(exchange, MHD_HTTP_OK, *answer, result->size);
     }
     pthread_mutex_unlock(&result->lock);
     return done;
@@ -353,7 +358,8 @@ enum MHD_Result jobs_handle(struct exchange *exchange) {
     }
     exchange_suspend(exchange);
     if (large) {
-        loader_push(service->loader, exchange);
+        exchange->load.run = load_run;
+        loader_push(service->loader, LOAD_BODY, &exchange->load); /* stops after the service */
     } else {
         reuse_submit(exchange, dispatch);
     }

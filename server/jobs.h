@@ -4,7 +4,7 @@
  * read → check → plan → entity tag → submit (suspended) → answer from the arena. What needs no
  * device (bad fields, 304, 406) is answered without suspending, unless the body was large.
  *
- * Threads: the listener's; jobs_load on a loader's.
+ * Threads: the listener's; large bodies are prepared on a loader's.
  */
 #ifndef KILN_SERVER_JOBS_H
 #define KILN_SERVER_JOBS_H
@@ -15,7 +15,5 @@
 enum MHD_Result jobs_handle(struct exchange *exchange);
 /** Before the body is read: whether its media type can be; notes the fault if not. */
 enum kiln_status jobs_media_check(struct exchange *exchange);
-/** The loader's work: prepares a suspended exchange and submits or resumes it. */
-void jobs_load(struct exchange *exchange);
 
 #endif

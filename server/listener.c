@@ -11,13 +11,13 @@
 #include "kernels/cpu/pool.h"
 #include "server/addresses.h"
 #include "server/exchange.h"
+#include "server/journal.h"
 #include "server/loop.h"
 #include "server/metrics.h"
+#include "server/socket.h"
 #include "server/tls.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -28,114 +28,11 @@
 
 struct listener {
     int port;
+    char place[SOCKET_PLACE_MAX];
     struct tls tls;
     size_t count;
     struct loop *loops[];
 };
-
-/* "host:port", "[address]:port", ":port"; host "" for all addresses. */
-static bool address_split(const char *text, char *host, size_t host_size, const char **port) {
-    const char *colon = strrchr(text, ':');
-    if (colon == NULL || colon[1] == '\0') {
-        return false;
-    }
-    bool bracketed = text[0] == '[' && colon > text + 1 && colon[-1] == ']';
-    size_t size = (size_t)(colon - text) - (bracketed ? 2 : 0);
-    if (size >= host_size) {
-        return false;
-    }
-    memcpy(host, text + (bracketed ? 1 : 0), size);
-    host[size] = '\0';
-    *port = colon + 1;
-    return true;
-}
-
-static int socket_open(const struct addrinfo *address) {
-    const int yes = 1;
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0) {
-        return -1;
-    }
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (bind(fd, address->ai_addr, address->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
-        int saved = errno;
-        close(fd);
-        errno = saved;
-        return -1;
-    }
-    return fd;
-}
-
-static bool is_loopback(const struct sockaddr *address) {
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    if (address->sa_family == AF_INET) {
-        memcpy(&v4, address, sizeof v4);
-        return ntohl(v4.sin_addr.s_addr) >> 24 == 127;
-    }
-    memcpy(&v6, address, sizeof v6);
-    return address->sa_family == AF_INET6 &&
-           (IN6_IS_ADDR_LOOPBACK(&v6.sin6_addr) ||
-            (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr) && v6.sin6_addr.s6_addr[12] == 127));
-}
-
-/* The first of the addresses that can be bound; -1 with errno. EPERM: others could reach it, and
-   nobody has said that they may. */
-static int addresses_bind(const struct addrinfo *addresses, const struct options *options) {
-    bool guarded = options->keys[0] != '\0' || options->allow_open;
-    int fd = -1;
-    for (const struct addrinfo *row = addresses; row != NULL && fd < 0; row = row->ai_next) {
-        if (!guarded && !is_loopback(row->ai_addr)) {
-            errno = EPERM;
-            return -1;
-        }
-        fd = socket_open(row);
-    }
-    return fd;
-}
-
-static int socket_listen(const struct options *options, char *why, size_t why_size) {
-    const struct addrinfo hints = {.ai_family = AF_UNSPEC,
-                                   .ai_socktype = SOCK_STREAM,
-                                   .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    const char *text = options->listen;
-    struct addrinfo *addresses = NULL;
-    char host[OPTION_TEXT_MAX];
-    const char *port;
-    if (!address_split(text, host, sizeof host, &port)) {
-        snprintf(why, why_size, "--listen %.100s: expected ADDRESS:PORT", text);
-        return -1;
-    }
-    int error = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &addresses);
-    if (error != 0) {
-        snprintf(why, why_size, "--listen %.100s: %s", text, gai_strerror(error));
-        return -1;
-    }
-    int fd = addresses_bind(addresses, options);
-    if (fd < 0 && errno == EPERM) {
-        snprintf(why, why_size,
-                 "--listen %.100s: other machines could use this daemon without a key. Give it "
-                 "--keys FILE (`kilnd key new` makes keys), or --allow-open to serve everybody",
-                 text);
-    } else if (fd < 0) {
-        snprintf(why, why_size, "--listen %.100s: %s", text, strerror(errno));
-    }
-    freeaddrinfo(addresses);
-    return fd;
-}
-
-static int socket_port(int fd) {
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } address;
-    socklen_t size = sizeof address;
-    if (getsockname(fd, &address.any, &size) != 0) {
-        return 0;
-    }
-    return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
-}
 
 static struct client *connection_client(struct MHD_Connection *connection) {
     const union MHD_ConnectionInfo *info =
@@ -225,8 +122,7 @@ static void request_end(void *context, struct MHD_Connection *connection, void *
     double seconds = (double)(clock_ns() - exchange->started_ns) / 1e9;
     int http = code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? exchange->http : 0;
     metrics_request(exchange->match.route, exchange->method, http, seconds);
-    log_debug("%s %.200s %d %.3f ms%s", method_name(exchange->method), exchange->target,
-              exchange->http, seconds * 1e3, http == 0 ? " (cut off)" : "");
+    journal_write(exchange, http == 0, seconds);
     exchange_destroy(exchange);
     *request = NULL;
 }
@@ -305,7 +201,7 @@ static bool loops_start(struct listener *listener, struct service *service, int 
 
 bool listener_create(struct service *service, struct listener **out, char *why, size_t why_size) {
     const struct options *options = service->options;
-    int fd = socket_listen(service->options, why, why_size);
+    int fd = socket_open(options, why, why_size);
     if (fd < 0) {
         return false;
     }
@@ -315,7 +211,7 @@ bool listener_create(struct service *service, struct listener **out, char *why, 
     bool good = listener != NULL &&
                 tls_load(&listener->tls, options->tls_cert, options->tls_key, why, why_size);
     if (good) {
-        listener->port = socket_port(fd);
+        listener->port = socket_place(fd, options->tls_cert[0] != '\0', listener->place);
         good = loops_start(listener, service, fd);
     }
     close(fd);
@@ -325,6 +221,18 @@ bool listener_create(struct service *service, struct listener **out, char *why, 
 
 int listener_port(const struct listener *listener) {
     return listener->port;
+}
+
+const char *listener_place(const struct listener *listener) {
+    return listener->place;
+}
+
+bool listener_turns(struct listener *listener) {
+    bool all = true;
+    for (size_t i = 0; i < listener->count; i++) {
+        all = loop_turns(listener->loops[i]) && all;
+    }
+    return all;
 }
 
 void listener_quiesce(struct listener *listener) {

@@ -11,12 +11,16 @@
 
 struct listener;
 
-/** Binds, listens and serves. The service must have its clients. False with `why`; what was
-    made by then is in `listener`. */
+/** Binds and listens, or takes the socket that was passed (activation.h), and serves. The service
+   must have its clients. False with `why`; what was made by then is in `listener`. */
 bool listener_create(struct service *service, struct listener **listener, char *why,
                      size_t why_size);
-/** Port that was bound. */
+/** Port that was bound; 0 for a socket of the local host. */
 int listener_port(const struct listener *listener);
+/** Where it listens: "http://127.0.0.1:8080", "unix:/run/kiln.sock". */
+const char *listener_place(const struct listener *listener);
+/** Whether every loop has made a turn since this was asked last. Main thread. */
+bool listener_turns(struct listener *listener);
 /** Stops accepting connections; those that are open go on. */
 void listener_quiesce(struct listener *listener);
 /** Ends all connections. No exchange may be suspended any more. NULL is allowed. */

@@ -39,6 +39,7 @@ struct loop {
     bool quiet;                   /* quiesced */
     uint64_t active_ns;           /* when something happened last */
     _Atomic bool quiesce, stop;
+    _Atomic uint64_t asked, answered; /* signs of life */
     bool started;
     pthread_t thread;
 };
@@ -99,7 +100,9 @@ static void *loop_run(void *argument) {
     struct pollfd *events = loop->events;
     current = loop;
     while (!atomic_load(&loop->stop)) {
-        int timeout = timeout_find(loop);
+        uint64_t asked = atomic_load_explicit(&loop->asked, memory_order_relaxed);
+        bool alive = asked == atomic_load_explicit(&loop->answered, memory_order_relaxed);
+        int timeout = alive ? timeout_find(loop) : 0;
         bool looking = looks_around(loop);
         int ready = poll(events, EVENTS, looking ? 0 : timeout);
         bool due = timeout == 0 || (ready == 0 && !looking);
@@ -118,6 +121,9 @@ static void *loop_run(void *argument) {
         }
         if (ready > 0) {
             loop->active_ns = clock_ns();
+        }
+        if (!alive) { /* asked before, and all that a turn does has been done since */
+            atomic_store_explicit(&loop->answered, asked, memory_order_relaxed);
         }
     }
     return NULL;
@@ -172,6 +178,16 @@ struct loop *loop_create(struct service *service, struct MHD_Daemon *daemon, boo
     }
     pthread_setname_np(loop->thread, drives ? "front" : "http");
     return loop;
+}
+
+bool loop_turns(struct loop *loop) {
+    uint64_t asked = atomic_load(&loop->asked);
+    bool turns = atomic_load(&loop->answered) == asked;
+    if (turns) {
+        atomic_store(&loop->asked, asked + 1);
+    }
+    wake(loop);
+    return turns;
 }
 
 void loop_quiesce(struct loop *loop) {

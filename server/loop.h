@@ -25,6 +25,9 @@ struct loop *loop_create(struct service *service, struct MHD_Daemon *daemon, boo
 struct loop *loop_current(void);
 /** Has the loop look at its connections again, after one was resumed. Any thread. */
 void loop_poke(struct loop *loop);
+/** Whether the loop has made a whole turn, with the HTTP library and the dispatcher, since this was
+    asked last; asks for the next one. One thread. */
+bool loop_turns(struct loop *loop);
 /** Has the daemon take no more connections, soon. */
 void loop_quiesce(struct loop *loop);
 /** Joins the thread and stops the daemon. No exchange may be suspended. NULL is allowed. */

@@ -28,6 +28,7 @@ struct options {
     char keys[OPTION_TEXT_MAX];      /* "" for none: everybody may do everything */
     char tls_cert[OPTION_TEXT_MAX], tls_key[OPTION_TEXT_MAX]; /* "" for none */
     char cors_origin[OPTION_LIST_MAX];                        /* "" for none */
+    bool log_requests;                                        /* a line for every request */
     bool allow_open;             /* other machines may ask without keys */
     char hosts[OPTION_TEXT_MAX]; /* names that a daemon without keys answers to (hosts.h) */
     uint64_t slots, threads;     /* 0: the default of the device */
@@ -40,6 +41,7 @@ struct options {
     uint64_t queue; /* jobs */
     uint64_t connections, connections_per_address;
     uint64_t http_threads;
+    uint64_t wrong_keys;                          /* of an address in a minute; 0: no limit */
     double deadline, drain_timeout, idle_timeout; /* seconds */
     int32_t log_format;                           /* 0: text, 1: JSON */
     int32_t log_level;                            /* enum log_level */

@@ -17,6 +17,10 @@
 
 #define PRINT_MAX (16u << 20)
 
+/* Bytes of the body that this thread has made last: the library does not tell, and who makes an
+   answer sends it next. */
+static _Thread_local uint64_t made_size;
+
 /* Keeps a block until the library has sent it. */
 struct lease {
     struct arena *arena;
@@ -35,14 +39,17 @@ static void *unconst(const void *bytes) {
 }
 
 struct MHD_Response *reply_constant(const void *bytes, size_t size) {
+    made_size = size;
     return MHD_create_response_from_buffer(size, unconst(bytes), MHD_RESPMEM_PERSISTENT);
 }
 
 struct MHD_Response *reply_copy(const void *bytes, size_t size) {
+    made_size = size;
     return MHD_create_response_from_buffer(size, unconst(bytes), MHD_RESPMEM_MUST_COPY);
 }
 
 struct MHD_Response *reply_owned(char *bytes, size_t size) {
+    made_size = size;
     struct MHD_Response *response =
         MHD_create_response_from_buffer(size, bytes, MHD_RESPMEM_MUST_FREE);
     if (response == NULL) {
@@ -57,6 +64,7 @@ struct MHD_Response *reply_block(struct arena *arena, struct block *block, uint6
         arena_give(arena, block);
         return NULL;
     }
+    made_size = size;
     arena_trim(arena, block, size);
     *lease = (struct lease){arena, *block};
     *block = (struct block){0, 0};
@@ -95,9 +103,11 @@ void reply_secure(struct MHD_Response *response, const char *policy) {
     reply_header(response, "Referrer-Policy", "no-referrer");
 }
 
-enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Response *response) {
+enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Response *response,
+                            uint64_t size) {
     exchange->stage = STAGE_ANSWERED;
     exchange->http = http;
+    exchange->answer_size = exchange->method == METHOD_HEAD ? 0 : size;
     client_phase_set(exchange->client, CLIENT_SENDING);
     return MHD_queue_response(exchange->connection, (unsigned int)http, response);
 }
@@ -113,13 +123,14 @@ enum MHD_Result reply_send(struct exchange *exchange, int http, const char *medi
     }
     access_headers(exchange, http, response);
     cors_headers(exchange, response);
+    tracing_headers(&exchange->tracing, response);
     if (exchange->close || atomic_load(&exchange->service->draining)) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     }
     if (exchange->close) {
         client_linger(exchange->client);
     }
-    enum MHD_Result result = reply_again(exchange, http, response);
+    enum MHD_Result result = reply_again(exchange, http, response, made_size);
     MHD_destroy_response(response);
     return result;
 }

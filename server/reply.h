@@ -35,8 +35,10 @@ enum MHD_Result reply_send(struct exchange *exchange, int http, const char *medi
     `policy` of its own. NULL is allowed for `response`. */
 void reply_secure(struct MHD_Response *response, const char *policy);
 
-/** Queues an answer that is complete, common headers included, and stays the caller's. */
-enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Response *response);
+/** Queues an answer with a body of `size` bytes that is complete, common headers included, and
+   stays the caller's. */
+enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Response *response,
+                            uint64_t size);
 /** The headers that come with a media type. */
 void reply_media(struct MHD_Response *response, const char *media);
 

@@ -296,9 +296,62 @@ void reuse_submit(struct exchange *exchange, struct dispatch *dispatch) {
     submit(exchange);
 }
 
+/* ---- moving results into the cache ---- */
+
+struct move {
+    struct load load;
+    struct reuse *reuse;
+    struct digest key;
+    struct result *result; /* with the reference that was the exchange's */
+};
+
+static void move_run(struct load *load) {
+    struct move *move = (struct move *)(void *)((char *)load - offsetof(struct move, load));
+    uint64_t size = move->result->size;
+    cache_settle(move->reuse->cache, &move->key, move->result);
+    result_drop(move->result);
+    atomic_fetch_sub(&move->reuse->moving, size);
+    free(move);
+}
+
+/* Hands the result over; false where it stays the exchange's. */
+static bool move_push(struct exchange *exchange) {
+    struct reuse *reuse = exchange->service->reuse;
+    struct move *move = malloc(sizeof *move);
+    if (move == NULL) {
+        return false;
+    }
+    *move = (struct move){.load = {.run = move_run},
+                          .reuse = reuse,
+                          .key = exchange->digest,
+                          .result = exchange->result};
+    if (!loader_push(exchange->service->loader, LOAD_COPY, &move->load)) {
+        free(move);
+        return false;
+    }
+    exchange->result = NULL;
+    return true;
+}
+
+/* Some milliseconds for a large one, which an event loop does not have. */
+static void settle(struct exchange *exchange) {
+    struct reuse *reuse = exchange->service->reuse;
+    uint64_t size = exchange->result->size;
+    if (size < LOADER_COPY_MIN) {
+        cache_settle(reuse->cache, &exchange->digest, exchange->result);
+        return;
+    }
+    uint64_t moving = atomic_fetch_add(&reuse->moving, size);
+    bool room = moving + size <= exchange->service->options->arena / REUSE_MOVING || moving == 0;
+    if (!room || !move_push(exchange)) {
+        atomic_fetch_sub(&reuse->moving, size);
+        cache_forget(reuse->cache, &exchange->digest, exchange->result);
+    }
+}
+
 void reuse_end(struct exchange *exchange) {
     if (exchange->settles) {
-        cache_settle(exchange->service->reuse->cache, &exchange->digest, exchange->result);
+        settle(exchange);
     }
     result_drop(exchange->result);
     exchange->result = NULL;

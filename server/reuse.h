@@ -18,11 +18,14 @@
 #include "server/etag.h"
 #include "server/exchange.h"
 
+#define REUSE_MOVING 8
+
 struct reuse {
     struct cache *cache;
     struct flights flights;
     uint8_t secret[ETAG_SECRET_SIZE];
     _Atomic uint64_t hits, misses, shared, refused;
+    _Atomic uint64_t moving; /* bytes of results that wait for the loader in blocks of jobs */
 };
 
 /** `bytes` for kept results; 0: every request runs its own job, and `*reuse` is NULL. */
@@ -43,7 +46,9 @@ bool reuse_find(struct exchange *exchange);
     resumed with job.status and, where that is KILN_OK, its result. Within service_enter … leave.
     Nothing may touch the exchange afterwards. */
 void reuse_submit(struct exchange *exchange, struct dispatch *dispatch);
-/** The exchange ends: its result is kept, or dropped. */
+/** The exchange ends: its result is kept, or dropped. A large one is moved by the loader, as long
+   as what waits for that takes no more than 1/REUSE_MOVING of the arena from jobs; more is not
+   kept. */
 void reuse_end(struct exchange *exchange);
 
 #endif

@@ -10,6 +10,7 @@
 #include "compute/log.h"
 #include "compute/sandbox.h"
 #include "server/access.h"
+#include "server/activation.h"
 #include "server/addresses.h"
 #include "server/cors.h"
 #include "server/jobs.h"
@@ -86,15 +87,6 @@ static bool port_write(const char *path, int port) {
     return good && rename(temporary, path) == 0; /* whole or not there */
 }
 
-/* "http://127.0.0.1:8080" for the address bound; the host as it was written. */
-static void address_print(const struct options *options, int port) {
-    const char *colon = strrchr(options->listen, ':');
-    int size = (int)(colon - options->listen);
-    printf("kilnd listening on http%s://%.*s:%d\n", options->tls_cert[0] != '\0' ? "s" : "",
-           size > 0 ? size : 7, size > 0 ? options->listen : "0.0.0.0", port);
-    fflush(stdout);
-}
-
 static void pause_briefly(void) {
     const struct timespec time = {0, PAUSE_NS};
     nanosleep(&time, NULL);
@@ -128,11 +120,12 @@ static void drain(struct service *service, struct listener *listener) {
 /* After this, nothing is suspended and nothing can be. */
 static void stop(struct service *service, struct listener *listener) {
     service_close(service);
-    loader_destroy(service->loader);
+    loader_stop(service->loader);
     if (listener != NULL) {
         requests_wait(service, SEND_TIMEOUT_S);
     }
     listener_destroy(listener);
+    loader_destroy(service->loader);
     clients_destroy(service->clients);
     addresses_destroy(service->addresses);
     access_destroy(service->access);
@@ -149,7 +142,7 @@ static bool doors_make(struct service *service, const struct options *options, c
         return false;
     }
     if (options->keys[0] != '\0') {
-        service->access = access_create(options->keys, why, why_size);
+        service->access = access_create(options->keys, options->wrong_keys, why, why_size);
         if (service->access == NULL) {
             return false;
         }
@@ -172,7 +165,7 @@ static bool start(struct service *service, const struct options *options,
         return false;
     }
     if (clients_create(options->idle_timeout, &service->clients) != KILN_OK ||
-        loader_create(jobs_load, &service->loader) != KILN_OK) {
+        loader_create(&service->loader) != KILN_OK) {
         snprintf(why, why_size, "threads cannot be made");
         return false;
     }
@@ -186,6 +179,31 @@ static bool start(struct service *service, const struct options *options,
     return listener_create(service, listener, why, why_size);
 }
 
+/* Waits for a signal; meanwhile a service manager that wants signs of life gets them, as long as
+   every loop, and with the first the dispatcher, turns. They are looked at twice as often as
+   needed, so that one late turn is no missed sign. */
+static int signal_wait(const sigset_t *set, struct listener *listener) {
+    uint64_t period = notify_watchdog_ns() / 4;
+    const struct timespec time = {(time_t)(period / 1000000000), (long)(period % 1000000000)};
+    bool turned = true;
+    for (;;) {
+        int number = period > 0 ? sigtimedwait(set, NULL, &time) : sigwaitinfo(set, NULL);
+        if (number > 0) {
+            return number;
+        }
+        if (errno != EAGAIN) {
+            continue; /* interrupted */
+        }
+        bool turns = listener_turns(listener);
+        if (turns) {
+            notify_send("WATCHDOG=1");
+        } else if (turned) {
+            log_error("an event loop does not turn any more: the watchdog is not told");
+        }
+        turned = turns;
+    }
+}
+
 /* From here on the default action of the two signals ends the process. */
 static void signals_unblock(const sigset_t *set) {
     pthread_sigmask(SIG_UNBLOCK, set, NULL);
@@ -196,12 +214,18 @@ int serve_run(const struct options *options) {
     struct listener *listener = NULL;
     char why[OPTION_WHY_MAX];
     sigset_t set;
-    int signal_number, code = EXIT_FAILURE;
+    int code = EXIT_FAILURE;
     setenv("KILN_LOG_FORMAT", options->log_format == 1 ? "json" : "text", 1);
     log_init((enum log_level)options->log_level, "front");
     if (service == NULL) {
         return EXIT_FAILURE;
     }
+    if (!activation_take(why, sizeof why)) {
+        log_error("%s", why);
+        free(service);
+        return EXIT_FAILURE;
+    }
+    notify_open();
     signals_block(&set, options->keys[0] != '\0');
     descriptors_raise();
     environment_set(options);
@@ -211,23 +235,24 @@ int serve_run(const struct options *options) {
         log_error("%s", why);
         goto out;
     }
-    address_print(options, listener_port(listener));
+    printf("kilnd listening on %s\n", listener_place(listener));
+    fflush(stdout);
     if (!port_write(options->port_file, listener_port(listener))) {
         log_error("--port-file %s: %s", options->port_file, strerror(errno));
         goto out;
     }
     sandbox_enter(SANDBOX_FRONT); /* everything is open that ever will be */
-    log_info("kilnd %s on port %d, devices: %s", KILN_VERSION, listener_port(listener),
-             service->kinds);
-    notify_send("READY=1");
-    while (sigwait(&set, &signal_number) != 0 || signal_number == SIGHUP) {
+    log_info("kilnd %s on %s, devices: %s", KILN_VERSION, listener_place(listener), service->kinds);
+    notify_send("READY=1\nSTATUS=%s, devices: %s", listener_place(listener), service->kinds);
+    while (signal_wait(&set, listener) == SIGHUP) {
         access_reload(service->access);
     }
     if (service->access != NULL) {
         signal(SIGHUP, SIG_IGN); /* the next one is not to end the drain */
     }
     signals_unblock(&set);
-    notify_send("STOPPING=1");
+    notify_send("STOPPING=1\nSTATUS=finishing the jobs that it has, up to %.0f s",
+                options->drain_timeout);
     drain(service, listener);
     code = atomic_load(&service->crippled) ? EXIT_FAILURE : EXIT_SUCCESS;
 out:

@@ -33,7 +33,7 @@ struct service {
     struct limits limits;
     struct arena *arena;
     struct reuse *reuse;         /* results that are kept or shared; NULL: none */
-    struct loader *loader;       /* threads that read large bodies */
+    struct loader *loader;       /* threads that read large bodies, copy large results */
     struct clients *clients;     /* the connections */
     struct addresses *addresses; /* connections by address */
     struct access *access;       /* the keys; NULL: everybody may do everything */

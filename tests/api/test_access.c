@@ -4,6 +4,7 @@
  */
 #include "tests/api/lib_keys.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,9 +21,17 @@ static const struct secret *const all[] = {&reads, &computes, &owner, &rules, &s
 #define ALL (sizeof all / sizeof all[0])
 
 static int setup(void **state) {
-    static const char *flags[] = {
-        "--keys", NULL, "--max-iterations", "1000000000000", "--cache-bytes", "4M", "--log-level",
-        "debug",  NULL};
+    static const char *flags[] = {"--keys",
+                                  NULL,
+                                  "--max-iterations",
+                                  "1000000000000",
+                                  "--cache-bytes",
+                                  "4M",
+                                  "--log-level",
+                                  "debug",
+                                  "--wrong-keys",
+                                  "0",
+                                  NULL};
     (void)state;
     keyfolder_make(&folder);
     secret_make(&reads, "--id reads --scopes read");
@@ -519,6 +528,76 @@ static void reloads_disturb_nobody(void **state) {
     }
 }
 
+/* Status of a request with this key from this address of the loopback. */
+static int status_from(const struct daemon *daemon, uint32_t source, const char *header) {
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(source)};
+    struct sockaddr_in there = {.sin_family = AF_INET,
+                                .sin_port = htons((uint16_t)daemon->port),
+                                .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    char request[512], out[4096];
+    bool closed;
+    int status = 0;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&here, sizeof here), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&there, sizeof there), 0);
+    int size =
+        snprintf(request, sizeof request,
+                 "GET /v1/jobs HTTP/1.1\r\nHost: a\r\n%s\r\nConnection: close\r\n\r\n", header);
+    raw_exchange(fd, request, (size_t)size, out, sizeof out, 10, &closed);
+    assert_true(closed);
+    close(fd);
+    sscanf(out, "HTTP/1.1 %d", &status);
+    return status;
+}
+
+/* Unknown keys are slowed by address; whoever has a right one never notices. */
+static void guessing_is_slowed(void **state) {
+    (void)state;
+    const char *flags[] = {"--keys", folder.keys, "--wrong-keys", "1", NULL};
+    struct daemon daemon;
+    struct answer answer;
+    char value[64];
+    daemon_start(&daemon, flags);
+    struct session *guesser = session_create(&daemon), *friend = session_create(&daemon);
+    session_header(friend, reads.header);
+    session_header(guesser, unknown.header);
+    assert_int_equal(status_of(guesser, "GET", "/v1/jobs"), 401);
+    static const char *const wrong[] = {"Authorization: Basic YTpi", "Authorization: Bearer x"};
+    for (int i = 0; i < 4; i++) { /* the next is let pass after a minute */
+        session_header(guesser, i < 2 ? unknown.header : wrong[i - 2]);
+        session_get(guesser, "/v1/jobs", &answer);
+        assert_status(&answer, 429);
+        assert_true(answer_header(&answer, "Retry-After", value, sizeof value));
+        assert_true(strtol(value, NULL, 10) >= 1 && strtol(value, NULL, 10) <= 60);
+        assert_header(&answer, "Connection", "close");
+        assert_false(answer_header(&answer, "RateLimit", value, sizeof value));
+        assert_false(answer_header(&answer, "WWW-Authenticate", value, sizeof value));
+        assert_non_null(strstr(answer.body, "/problems/rate-limited"));
+        answer_free(&answer);
+        assert_int_equal(status_of(friend, "GET", "/v1/jobs"), 200);
+    }
+    /* with a body that was announced and is not read */
+    const struct request posted = {
+        .path = "/v1/mandelbrot", .type = "application/json", .body = "{}"};
+    session_ask(guesser, &posted, &answer);
+    assert_status(&answer, 429);
+    answer_free(&answer);
+    session_header(guesser, NULL);
+    assert_int_equal(status_of(guesser, "GET", "/v1/jobs"), 401); /* no key is no guess */
+    assert_int_equal(status_of(guesser, "GET", "/healthz"), 200);
+    session_header(guesser, reads.header);
+    assert_int_equal(status_of(guesser, "GET", "/v1/jobs"), 200);
+    /* another address begins anew */
+    assert_int_equal(status_from(&daemon, INADDR_LOOPBACK + 1, unknown.header), 401);
+    assert_int_equal(status_from(&daemon, INADDR_LOOPBACK + 1, unknown.header), 429);
+    assert_int_equal(status_from(&daemon, INADDR_LOOPBACK + 1, reads.header), 200);
+    assert_true(metric_get(friend, "kiln_access_refused_total{reason=\"guessing\"}") == 6);
+    assert_true(metric_get(friend, "kiln_access_refused_total{reason=\"unknown\"}") == 2);
+    session_destroy(friend);
+    session_destroy(guesser);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
 static void tools_refuse_nonsense(void **state) {
     (void)state;
     const char *const bad[][6] = {
@@ -556,6 +635,7 @@ int main(void) {
         cmocka_unit_test(who_shares_a_job_keeps_it),
         cmocka_unit_test(keys_are_loaded_again),
         cmocka_unit_test(reloads_disturb_nobody),
+        cmocka_unit_test(guessing_is_slowed),
         cmocka_unit_test(tools_refuse_nonsense),
     };
     return cmocka_run_group_tests_name("api.access", tests, setup, teardown);

@@ -532,13 +532,50 @@ static void switched_off(void **state) {
     assert_int_equal(daemon_stop(&other), 0);
 }
 
+/* Large results are kept from the second asking on; they move into the cache's own memory, and the
+   job's block goes back, while requests go on. */
+static void large_ones_move(void **state) {
+    (void)state;
+    static const char path[] = "/v1/mandelbrot?width=1200&height=1000&max_iter=40&format=npy";
+    struct answer first, answer;
+    double used = metric_get(session, "kiln_cache_used_bytes");
+    get(path, NULL, "kiln; fwd=miss", &first);
+    assert_true(first.size >= 4800000);
+    answer_free(&first);
+    get(path, NULL, STORED, &first);
+    for (int i = 0; i < 4; i++) { /* found at once, wherever it lies by now */
+        get(path, NULL, HIT, &answer);
+        assert_same(&first, &answer);
+        answer_free(&answer);
+    }
+    metric_wait("kiln_cache_used_bytes", used + 4800000);
+    for (double end = now_s() + 60; metric_get(session, "kiln_arena_used_bytes") > 1000000;) {
+        assert_true(now_s() < end);
+        sleep_s(0.005);
+    }
+    get(path, NULL, HIT, &answer);
+    assert_same(&first, &answer);
+    answer_free(&answer);
+    answer_free(&first);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(kept),       cmocka_unit_test(grows_old),     cmocka_unit_test(json),
-        cmocka_unit_test(directives), cmocka_unit_test(failures),      cmocka_unit_test(bodies),
-        cmocka_unit_test(shared),     cmocka_unit_test(leaver),        cmocka_unit_test(all_leave),
-        cmocka_unit_test(revoked),    cmocka_unit_test(worker_killed), cmocka_unit_test(deadlines),
-        cmocka_unit_test(bounded),    cmocka_unit_test(switched_off),
+        cmocka_unit_test(kept),
+        cmocka_unit_test(grows_old),
+        cmocka_unit_test(json),
+        cmocka_unit_test(directives),
+        cmocka_unit_test(failures),
+        cmocka_unit_test(bodies),
+        cmocka_unit_test(shared),
+        cmocka_unit_test(leaver),
+        cmocka_unit_test(all_leave),
+        cmocka_unit_test(revoked),
+        cmocka_unit_test(worker_killed),
+        cmocka_unit_test(deadlines),
+        cmocka_unit_test(large_ones_move),
+        cmocka_unit_test(bounded),
+        cmocka_unit_test(switched_off),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

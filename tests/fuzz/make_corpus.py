@@ -306,7 +306,41 @@ def make_keys():
         save("fuzz_keys", name, data)
 
 
+def make_trace():
+    trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+    parent = "00-%s-%s-%s"
+    files = {
+        "parent": parent % (trace, span, "01"),
+        "parent-flags": parent % (trace, span, "ff"),
+        "parent-blanks": "\t " + parent % (trace, span, "00") + " \t",
+        "parent-future": "cc" + (parent % (trace, span, "01"))[2:] + "-what-the-future-will-be-like",
+        "bad-version": "ff" + (parent % (trace, span, "01"))[2:],
+        "bad-longer": parent % (trace, span, "01-"),
+        "bad-upper": parent % (trace.upper(), span, "01"),
+        "bad-zero": parent % ("0" * 32, span, "01"),
+        "bad-zero-span": parent % (trace, "0" * 16, "01"),
+        "bad-short": parent % (trace, span, "0"),
+        "bad-dash": (parent % (trace, span, "01")).replace("-", "_"),
+        "bad-dot": "cc" + (parent % (trace, span, "01"))[2:] + ".x",
+        "state": "congo=t61rcWkgMzE,rojo=00f067aa0ba902b7",
+        "state-vendor": "fw529a3039@dt=FfFfFf, 0x_-*/@=~ !<>",
+        "state-empty-members": ",a=1,,\t,b=2 ,",
+        "state-most": ",".join("bar%02d=%02d" % (i, i) for i in range(32)),
+        "bad-state-many": ",".join("bar%02d=%02d" % (i, i) for i in range(33)),
+        "bad-state-key": "Foo=1,@a=2",
+        "bad-state-value": "foo=1=2",
+        "bad-state-long": "a=" + "x" * 600,
+        "id": "3f1c2b1a-7d51-4c7e-9a7e-0b9f2f1e8d11",
+        "id-long": "x" * 128,
+        "bad-id-longer": "x" * 129,
+        "bad-id-quote": 'a"b',
+        "empty": "",
+    }
+    for name, data in files.items():
+        save("fuzz_trace", name, data)
+
+
 if __name__ == "__main__":
     for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
-                 make_keys):
+                 make_keys, make_trace):
         make()

@@ -2,8 +2,10 @@
  * test_cache.c: what is kept and what is dropped: room, references, scans, ages, threads.
  */
 #include "server/cache.h"
+#include "server/loader.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -330,6 +332,123 @@ static void threads(void **state) {
     assert_true(stats_now().used <= ROOM);
 }
 
+/* ---- settling on other threads than those that add ---- */
+
+struct move {
+    struct load load;
+    struct digest key;
+    struct result *result;
+    bool forget;
+};
+
+static _Atomic uint64_t moving;
+
+static void move_run(struct load *load) {
+    struct move *move = (struct move *)(void *)load;
+    if (move->forget) {
+        cache_forget(cache, &move->key, move->result);
+    } else {
+        cache_settle(cache, &move->key, move->result);
+    }
+    result_drop(move->result);
+    moving--;
+    free(move);
+}
+
+static struct loader *movers;
+
+/* As thread_run, but its copies are made elsewhere while others find, replace and drop the same
+   results; now and then one is not kept after all, or put again over one that is being moved. */
+static void *pusher_run(void *argument) {
+    uint64_t seed = *(const uint64_t *)argument;
+    for (int i = 0; i < ROUNDS; i++) {
+        seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+        uint64_t number = (seed >> 33) % (2 * FITTING);
+        number = i % 3 == 0 ? number % 8 : number;
+        struct digest key = key_of(number);
+        struct result *found = cache_find(cache, &key, clock_ns(), NO_LIMIT);
+        if (found == NULL || (seed >> 20) % 16 == 0) {
+            struct block block;
+            result_drop(found);
+            while (arena_take(arena, SIZE, &block) != KILN_OK) {
+                sched_yield(); /* the loader has it all */
+            }
+            memset(arena_at(arena, block.offset), (int)(number * 7 + 1), SIZE);
+            found = result_create(arena, &block, SIZE);
+            found->made_ns = clock_ns();
+            found->job = number;
+            if (cache_add(cache, &key, found)) {
+                struct move *move = malloc(sizeof *move);
+                *move = (struct move){.load = {.run = move_run},
+                                      .key = key,
+                                      .result = result_hold(found),
+                                      .forget = (seed >> 24) % 16 == 0};
+                moving++;
+                if (!loader_push(movers, LOAD_COPY, &move->load)) {
+                    return "push";
+                }
+            }
+        }
+        const unsigned char *bytes = result_bytes(found);
+        bool right = found->job == number && bytes[0] == (unsigned char)(number * 7 + 1) &&
+                     bytes[SIZE - 1] == bytes[0];
+        result_drop(found);
+        if (!right) {
+            return "bytes";
+        }
+    }
+    return NULL;
+}
+
+static void settles_elsewhere(void **state) {
+    (void)state;
+    pthread_t running[THREADS];
+    uint64_t seeds[THREADS];
+    struct arena_stats stats;
+    assert_int_equal(loader_create(&movers), KILN_OK);
+    for (uint64_t i = 0; i < THREADS; i++) {
+        seeds[i] = i + 100;
+        assert_int_equal(pthread_create(&running[i], NULL, pusher_run, &seeds[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        void *wrong;
+        pthread_join(running[i], &wrong);
+        assert_null(wrong);
+    }
+    loader_destroy(movers);
+    assert_int_equal(moving, 0);
+    arena_stats(arena, &stats);
+    assert_int_equal(stats.used, 0); /* everything that is kept lies in the cache's memory */
+    assert_true(stats_now().used <= ROOM);
+    assert_true(stats_now().entries > 0);
+}
+
+/* Between being added and being moved anything may happen to a result. */
+static void late_moves_change_nothing(void **state) {
+    (void)state;
+    struct digest key = key_of(1);
+    struct result *first = result_of(1, SIZE), *second = result_of(1, SIZE);
+    assert_true(cache_add(cache, &key, first));
+    assert_true(cache_add(cache, &key, second)); /* replaced */
+    cache_forget(cache, &key, first);
+    struct result *found = get(1);
+    assert_ptr_equal(found, second);
+    result_drop(found);
+    cache_settle(cache, &key, first);
+    found = get(1);
+    assert_ptr_equal(found, second);
+    result_drop(found);
+    cache_forget(cache, &key, second); /* not kept after all */
+    assert_null(get(1));
+    cache_settle(cache, &key, second); /* dropped before it was moved */
+    cache_forget(cache, &key, second);
+    assert_null(get(1));
+    assert_int_equal(stats_now().used, 0);
+    assert_int_equal(stats_now().entries, 0);
+    result_drop(first);
+    result_drop(second);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(keeps_and_finds, setup, teardown),
@@ -344,6 +463,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(replaces, setup, teardown),
         cmocka_unit_test_setup_teardown(no_room, setup, teardown),
         cmocka_unit_test_setup_teardown(threads, setup, teardown),
+        cmocka_unit_test_setup_teardown(settles_elsewhere, setup, teardown),
+        cmocka_unit_test_setup_teardown(late_moves_change_nothing, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -290,7 +290,7 @@ static void test_json_string(void **state) {
     } cases[] = {
         {"plain", 5, "\"plain\""},
         {"a\"b\\c/", 6, "\"a\\\"b\\\\c/\""},
-        {"\b\f\n\r\t\x01\x1f\x7f", 8, "\"\\b\\f\\n\\r\\t\\u0001\\u001f\x7f\""},
+        {"\b\f\n\r\t\x01\x1f\x7f", 8, "\"\\b\\f\\n\\r\\t\\u0001\\u001f\\u007f\""},
         {"a\0b", 3, "\"a\\u0000b\""},
         {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
         {"\xff", 1, "\"\xef\xbf\xbd\""},

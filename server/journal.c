@@ -1,0 +1,161 @@
+/*
+ * journal.c: facts of a request as members of a log line.
+ */
+#include "server/journal.h"
+
+#include "compute/log.h"
+#include "compute/text.h"
+#include "server/result.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PATH_MAX_BYTES 256
+#define MEMBERS_MAX    32
+#define TEXT_MAX       2048
+
+struct journal {
+    struct log_member members[MEMBERS_MAX];
+    size_t count;
+    struct text text; /* the values, each ended by a NUL */
+    char bytes[TEXT_MAX];
+};
+
+static void member_add(struct journal *journal, const char *name, const char *value, bool number) {
+    if (value != NULL && value[0] != '\0' && journal->count < MEMBERS_MAX) {
+        journal->members[journal->count++] = (struct log_member){name, value, number};
+    }
+}
+
+/* Prints a value that has no other place. */
+static void number_add(struct journal *journal, const char *name, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void number_add(struct journal *journal, const char *name, const char *format, ...) {
+    char value[48];
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vsnprintf(value, sizeof value, format, arguments);
+    va_end(arguments);
+    const char *place = journal->bytes + journal->text.size;
+    text_bytes(&journal->text, value, (size_t)size + 1);
+    if (!journal->text.full) {
+        member_add(journal, name, place, true);
+    }
+}
+
+static void text_add(struct journal *journal, const char *name, const char *value, size_t size) {
+    const char *place = journal->bytes + journal->text.size;
+    text_bytes(&journal->text, value, size);
+    text_bytes(&journal->text, "", 1);
+    if (!journal->text.full) {
+        member_add(journal, name, place, false);
+    }
+}
+
+/* An address in absolute form may bring a name and password before its host, so that part is left
+   out; so is the query, whose values are the client's own business. */
+static void path_add(struct journal *journal, const char *target) {
+    const char *scheme = strstr(target, "://");
+    if (target[0] != '/' && scheme != NULL) {
+        target = scheme + 3 + strcspn(scheme + 3, "/?#");
+    }
+    size_t size = strcspn(target, "?#");
+    size_t kept = size < PATH_MAX_BYTES ? size : PATH_MAX_BYTES;
+    text_add(journal, "path", target, kept);
+    if (kept < size) {
+        number_add(journal, "path_bytes", "%zu", size);
+    }
+}
+
+static void answer_add(struct journal *journal, const struct exchange *exchange, bool cut,
+                       double seconds) {
+    const struct route *route = exchange->match.route;
+    bool body = exchange->http != MHD_HTTP_NO_CONTENT && exchange->http != MHD_HTTP_NOT_MODIFIED;
+    member_add(journal, "method", method_name(exchange->method), false);
+    path_add(journal, exchange->target);
+    member_add(journal, "route", route != NULL ? route->pattern : NULL, false);
+    number_add(journal, "status", "%d", exchange->http);
+    number_add(journal, "bytes", "%" PRIu64, body ? exchange->answer_size : 0);
+    number_add(journal, "ms", "%.3f", seconds * 1e3);
+    member_add(journal, "cut", cut ? "true" : NULL, true);
+}
+
+static void client_add(struct journal *journal, const struct exchange *exchange) {
+    const struct grant *grant = exchange->pass.grant;
+    char address[ADDRESS_TEXT_MAX];
+    if (exchange->client != NULL) {
+        address_text(client_address(exchange->client), address, sizeof address);
+        text_add(journal, "client", address, strlen(address));
+    }
+    member_add(journal, "key", grant != NULL ? grant->key.id : NULL, false);
+}
+
+static void phases_add(struct journal *journal, const struct timing *timing) {
+    number_add(journal, "queue_ms", "%.4f", timing->queue);
+    number_add(journal, "upload_ms", "%.4f", timing->upload);
+    number_add(journal, "kernel_ms", "%.4f", timing->kernel);
+    number_add(journal, "download_ms", "%.4f", timing->download);
+    number_add(journal, "encode_ms", "%.4f", timing->encode);
+}
+
+static void job_add(struct journal *journal, const struct exchange *exchange) {
+    static const char *const reuses[] = {
+        [REUSED_OFF] = NULL,        [REUSED_MISS] = "miss",       [REUSED_HIT] = "hit",
+        [REUSED_SHARED] = "shared", [REUSED_REFUSED] = "refused",
+    };
+    const struct result *result = exchange->result;
+    const struct job *job = &exchange->job;
+    bool own = exchange->outcome == OUTCOME_JOB && job->id != 0; /* a job of its own was run */
+    uint64_t id = own ? job->id : result != NULL ? result->job : 0;
+    char text[24];
+    if (id == 0) {
+        return;
+    }
+    member_add(journal, "device", own ? job->device_name : result->device, false);
+    snprintf(text, sizeof text, "%016" PRIx64, id);
+    text_add(journal, "job", text, strlen(text));
+    member_add(journal, "cache", reuses[exchange->reused], false);
+    if (own && job->status == KILN_OK) {
+        phases_add(journal, &job->timing);
+    }
+}
+
+static void names_add(struct journal *journal, const struct exchange *exchange) {
+    const struct tracing *tracing = &exchange->tracing;
+    static const uint8_t none[TRACE_SPAN_SIZE];
+    struct trace caller = {.id = {0}};
+    char id[REQUEST_ID_MAX + 1], trace[TRACE_ID_TEXT], span[TRACE_SPAN_TEXT];
+    char state[TRACESTATE_MAX + 1];
+    tracing_id_print(tracing, id);
+    trace_id_print(&tracing->trace, trace);
+    trace_span_print(&tracing->trace, span);
+    text_add(journal, "request_id", id, strlen(id));
+    text_add(journal, "trace_id", trace, strlen(trace));
+    text_add(journal, "span_id", span, strlen(span));
+    memcpy(caller.span, tracing->parent, sizeof caller.span);
+    if (memcmp(caller.span, none, sizeof none) != 0) {
+        trace_span_print(&caller, span);
+        text_add(journal, "parent_span_id", span, strlen(span));
+    }
+    if (tracing_state(exchange, state)) {
+        text_add(journal, "trace_state", state, strlen(state));
+    }
+}
+
+void journal_write(const struct exchange *exchange, bool cut, double seconds) {
+    enum log_level level =
+        exchange->service->options->log_requests ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG;
+    struct journal journal;
+    if (level > log_level_get()) {
+        return;
+    }
+    journal.count = 0;
+    text_init(&journal.text, journal.bytes, sizeof journal.bytes);
+    answer_add(&journal, exchange, cut, seconds);
+    client_add(&journal, exchange);
+    job_add(&journal, exchange);
+    names_add(&journal, exchange);
+    log_members(level, "request", journal.members, journal.count);
+}

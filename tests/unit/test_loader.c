@@ -1,0 +1,144 @@
+/*
+ * test_loader.c: loads of both kinds, from many threads, and what happens to them at the end.
+ */
+#include "server/loader.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define THREADS 4
+#define EACH    5000
+
+static struct loader *loader;
+static _Atomic int ran;
+
+static void count(struct load *load) {
+    ran++;
+    free(load);
+}
+
+static struct load *load_make(void (*run)(struct load *load)) {
+    struct load *load = calloc(1, sizeof *load);
+    assert_non_null(load);
+    load->run = run;
+    return load;
+}
+
+static void *push_many(void *argument) {
+    (void)argument;
+    for (int i = 0; i < EACH; i++) {
+        struct load *load = calloc(1, sizeof *load);
+        load->run = count;
+        if (!loader_push(loader, i % 2 == 0 ? LOAD_BODY : LOAD_COPY, load)) {
+            free(load);
+        }
+    }
+    return NULL;
+}
+
+/* Stopping works off everything that was taken, once each. */
+static void everything_runs_once(void **state) {
+    (void)state;
+    pthread_t threads[THREADS];
+    ran = 0;
+    assert_int_equal(loader_create(&loader), KILN_OK);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(pthread_create(&threads[i], NULL, push_many, NULL), 0);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+    }
+    loader_stop(loader);
+    assert_int_equal(ran, THREADS * EACH);
+    struct load *late = load_make(count);
+    assert_false(loader_push(loader, LOAD_BODY, late));
+    assert_false(loader_push(loader, LOAD_COPY, late));
+    free(late);
+    loader_stop(loader);
+    loader_destroy(loader);
+    loader_destroy(NULL);
+    loader_stop(NULL);
+    assert_int_equal(ran, THREADS * EACH);
+}
+
+/* Pushes that meet the stop are taken and run, or neither. */
+static void pushes_may_meet_the_stop(void **state) {
+    (void)state;
+    for (int round = 0; round < 50; round++) {
+        pthread_t thread;
+        assert_int_equal(loader_create(&loader), KILN_OK);
+        assert_int_equal(pthread_create(&thread, NULL, push_many, NULL), 0);
+        loader_stop(loader);
+        pthread_join(thread, NULL);
+        loader_destroy(loader);
+    }
+}
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t order_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int waiting;
+static enum load_kind order[16];
+static size_t ordered;
+
+static void wait_at_gate(struct load *load) {
+    waiting++;
+    pthread_mutex_lock(&gate);
+    pthread_mutex_unlock(&gate);
+    free(load);
+}
+
+static void note(enum load_kind kind) {
+    pthread_mutex_lock(&order_lock);
+    order[ordered++] = kind;
+    pthread_mutex_unlock(&order_lock);
+}
+
+static void note_body(struct load *load) {
+    note(LOAD_BODY);
+    free(load);
+}
+
+static void note_copy(struct load *load) {
+    note(LOAD_COPY);
+    free(load);
+}
+
+static void bodies_come_first(void **state) {
+    (void)state;
+    ordered = 0;
+    assert_int_equal(loader_create(&loader), KILN_OK);
+    pthread_mutex_lock(&gate);
+    for (int i = 0; i < LOADER_THREADS; i++) {
+        assert_true(loader_push(loader, LOAD_COPY, load_make(wait_at_gate)));
+    }
+    while (waiting < LOADER_THREADS) {
+    }
+    for (int i = 0; i < 8; i++) {
+        assert_true(loader_push(loader, LOAD_COPY, load_make(note_copy)));
+        assert_true(loader_push(loader, LOAD_BODY, load_make(note_body)));
+    }
+    pthread_mutex_unlock(&gate);
+    loader_destroy(loader);
+    assert_int_equal(ordered, 16);
+    /* all threads but one may be late with what they note */
+    int bodies = 0;
+    for (size_t i = 0; i < 8; i++) {
+        bodies += order[i] == LOAD_BODY;
+    }
+    assert_true(bodies >= 8 - (LOADER_THREADS - 1));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(everything_runs_once),
+        cmocka_unit_test(pushes_may_meet_the_stop),
+        cmocka_unit_test(bodies_come_first),
+    };
+    return cmocka_run_group_tests_name("loader", tests, NULL, NULL);
+}
