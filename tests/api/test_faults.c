@@ -280,6 +280,10 @@ static void start(void **state) {
 }
 
 int main(void) {
+    if (getenv("KILN_ALLOCATOR") == NULL) {
+        puts("KILN_ALLOCATOR does not say where the failing allocator is");
+        return 77;
+    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(allocations), cmocka_unit_test(start)};
     return cmocka_run_group_tests_name("api.faults", tests, setup, teardown);
 }
