@@ -5,21 +5,18 @@
  * if from outside, and the answer to what makes no sense is to end: the front then ends too, and
  * whoever looks after the daemon starts it anew.
  *
- * posix_spawn: a child keeps standard output and error and the descriptors that it is given, as 3,
- * 4 and 5; all others are closed.
- *
  * Thread: the process has only one, because a worker dies with the thread that started it.
  */
 #include "compute/spawner.h"
 
 #include "compute/log.h"
+#include "compute/program.h"
 #include "compute/sandbox.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,16 +26,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 #define PROGRAM      "/proc/self/exe" /* this one, even if its file has been replaced */
 #define CHILDREN_MAX 64
 #define FDS_MAX      3
 
-/* Descriptors lie up here first, so that putting one in its place cannot hit another. */
-#define HIGH_FD 64
-
-enum { JOB_FD = 3, CONTROL_FD, ARENA_FD };
+enum { JOB_FD = PROGRAM_FD, CONTROL_FD, ARENA_FD };
 
 static void fds_close(int *fds) {
     for (int i = 0; i < FDS_MAX; i++) {
@@ -64,7 +56,7 @@ static bool fds_take(struct msghdr *message, int *fds) {
             int fd;
             memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
             if (count < FDS_MAX) {
-                fds[count] = fcntl(fd, F_DUPFD_CLOEXEC, HIGH_FD);
+                fds[count] = fcntl(fd, F_DUPFD_CLOEXEC, PROGRAM_HIGH_FD);
                 whole = whole && fds[count] >= 0;
                 count++;
             }
@@ -122,41 +114,6 @@ static bool reply_send(int socket, const struct spawner_reply *reply, int pidfd)
 
 /* ---- starting ---- */
 
-/* Starts the program with `fds` (up to the first -1) as 3, 4, …, and `out` as standard output
-   unless -1. 0 or an errno. */
-static int start(pid_t *pid, const char *const *arguments, const int *fds, int count, int out) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error != 0) {
-        return error;
-    }
-    posix_spawnattr_init(&attributes); /* these only write into it */
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (error == 0 && out >= 0) {
-        error = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    }
-    for (int i = 0; error == 0 && i < count; i++) {
-        error = posix_spawn_file_actions_adddup2(&actions, fds[i], JOB_FD + i);
-    }
-    if (error == 0) {
-        error = posix_spawn_file_actions_addclosefrom_np(&actions, JOB_FD + count);
-    }
-    if (error == 0) {
-        error = posix_spawn(pid, PROGRAM, &actions, &attributes,
-                            (char *const *)(uintptr_t)arguments, environ);
-    }
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
 /* "cpu:0": a kind in small letters, a number. */
 static bool device_sound(const char *device, size_t size) {
     size_t length = strnlen(device, size), i = 0;
@@ -185,12 +142,12 @@ static int start_worker(const struct spawner_request *request, const int *fds, p
         control, "--arena-fd", arena,           "--arena-size",   size,   "--slots",
         slots,   "--threads",  threads,         "--device-bytes", memory, NULL,
     };
-    return start(pid, arguments, fds, FDS_MAX, -1);
+    return program_start(pid, PROGRAM, arguments, fds, FDS_MAX, -1);
 }
 
 static int start_probe(const int *fds, pid_t *pid) {
     static const char *const arguments[] = {"kilnd", "probe", NULL};
-    return fds[0] < 0 ? EINVAL : start(pid, arguments, NULL, 0, fds[0]);
+    return fds[0] < 0 ? EINVAL : program_start(pid, PROGRAM, arguments, NULL, 0, fds[0]);
 }
 
 /* ---- ending ---- */
@@ -256,7 +213,7 @@ static int prepare(void) {
         signal(ignored[i], SIG_IGN);
     }
     snprintf(parent, sizeof parent, "%ld", (long)getpid());
-    int socket = fcntl(SPAWNER_FD, F_DUPFD_CLOEXEC, HIGH_FD);
+    int socket = fcntl(SPAWNER_FD, F_DUPFD_CLOEXEC, PROGRAM_HIGH_FD);
     close(SPAWNER_FD);
     if (socket >= 0 && setenv("KILN_PARENT_PID", parent, 1) != 0) {
         close(socket);

@@ -14,9 +14,11 @@
 #ifndef KILN_COMPUTE_SPAWNER_H
 #define KILN_COMPUTE_SPAWNER_H
 
+#include "compute/program.h"
+
 #include <stdint.h>
 
-#define SPAWNER_FD    3 /* the socket, in a new spawner */
+#define SPAWNER_FD    PROGRAM_FD /* the socket, in a new spawner */
 #define SPAWNER_MAGIC UINT32_C(0x6b737031)
 
 enum spawner_task {

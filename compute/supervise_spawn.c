@@ -14,12 +14,12 @@
  */
 #include "compute/dispatch_private.h"
 #include "compute/log.h"
+#include "compute/program.h"
 #include "compute/spawner.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -27,11 +27,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char **environ;
-
-/* Descriptors are moved up here first, so that putting one in its place cannot hit another. */
-#define HIGH_FD 64
 
 #define ASK_TIME_MS 5000
 #define END_TIME_MS 1000 /* for the spawner to end by itself */
@@ -60,47 +55,16 @@ static bool pair_make(int *near, int *far) {
 
 /* ---- the spawner ---- */
 
-/* 0 or an errno. */
-static int spawner_exec(pid_t *pid, const char *program, int socket) {
-    const char *const arguments[] = {"kilnd", "spawner", NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    sigemptyset(&none);
-    sigfillset(&all);
-    int error = posix_spawn_file_actions_init(&actions);
-    if (error != 0) {
-        return error;
-    }
-    posix_spawnattr_init(&attributes); /* these only write into it */
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    error = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    if (error == 0) {
-        error = posix_spawn_file_actions_adddup2(&actions, socket, SPAWNER_FD);
-    }
-    if (error == 0) {
-        error = posix_spawn_file_actions_addclosefrom_np(&actions, SPAWNER_FD + 1);
-    }
-    if (error == 0) {
-        error = posix_spawn(pid, program, &actions, &attributes,
-                            (char *const *)(uintptr_t)arguments, environ);
-    }
-    posix_spawnattr_destroy(&attributes);
-    posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
 enum kiln_status spawner_start(struct dispatch *dispatch, const char *program) {
+    const char *const arguments[] = {"kilnd", "spawner", NULL};
     struct spawner *spawner = &dispatch->spawner;
     int near = -1, far = -1, high = -1;
     pid_t pid = 0;
     *spawner = (struct spawner){.socket = -1, .pidfd = -1};
-    if (!pair_make(&near, &far) || (high = fcntl(far, F_DUPFD_CLOEXEC, HIGH_FD)) < 0) {
+    if (!pair_make(&near, &far) || (high = fcntl(far, F_DUPFD_CLOEXEC, PROGRAM_HIGH_FD)) < 0) {
         goto out;
     }
-    errno = spawner_exec(&pid, program, high);
+    errno = program_start(&pid, program, arguments, &high, 1, -1);
     if (errno != 0) {
         goto out;
     }
