@@ -51,7 +51,7 @@ void canary_send_locked(struct dispatch *dispatch, struct supervisor *supervisor
         return;
     }
     job->format = type->canary_format;
-    if (queue_send_locked(dispatch, supervisor, &job, &(int){1}) == KILN_OK) {
+    if (places_send_locked(dispatch, supervisor, &job, &(int){1}) == KILN_OK) {
         supervisor->canary_running = true;
         return;
     }

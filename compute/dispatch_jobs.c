@@ -32,7 +32,7 @@ static void running_view(const struct dispatch *dispatch, const struct superviso
                          int place, uint64_t now, struct job_view *view) {
     const struct job *job = supervisor->place[place].job;
     /* Another process writes it: it need not make sense. */
-    uint32_t progress = atomic_load_explicit(&queue_control(dispatch, supervisor, place)->progress,
+    uint32_t progress = atomic_load_explicit(&place_control(dispatch, supervisor, place)->progress,
                                              memory_order_relaxed);
     view_fill(job, supervisor->name, now, view);
     view->running = true;
@@ -141,7 +141,7 @@ enum kiln_status dispatch_cancel(struct dispatch *dispatch, uint64_t id) {
         queue_end_locked(dispatch, at.job, KILN_CANCELLED, NULL, &dispatch->ended);
         dispatch_hurry_locked(dispatch, clock_ns());
     } else if (found && at.job->state == JOB_RUNNING) {
-        queue_cancel_locked(dispatch, at.supervisor, at.place, JOB_CANCELLING);
+        place_cancel_locked(dispatch, at.supervisor, at.place, JOB_CANCELLING);
     }
     pthread_mutex_unlock(&dispatch->lock);
     if (waiting) {

@@ -55,7 +55,7 @@ void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor,
         if (!job) {
             continue;
         }
-        queue_place_clear_locked(dispatch, supervisor, i);
+        place_clear_locked(dispatch, supervisor, i);
         if (supervisor_canary(supervisor, job)) {
             canary_lose_locked(dispatch, supervisor);
         } else {
@@ -79,7 +79,7 @@ void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *superviso
         place->orphans[0] = job->body;
         place->orphans[1] = job->result;
         job->body = job->result = (struct block){0};
-        queue_place_clear_locked(dispatch, supervisor, i);
+        place_clear_locked(dispatch, supervisor, i);
         supervisor->jobs_failed++;
         queue_end_locked(dispatch, job,
                          job->state == JOB_CANCELLING ? KILN_CANCELLED

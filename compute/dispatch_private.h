@@ -5,6 +5,7 @@
  *   dispatch_view.c     what others may see: readiness, devices, counts
  *   dispatch_jobs.c     unfinished jobs: looking at them, cancelling one
  *   dispatch_queue.c    jobs: waiting, sent, answered (state machine of a job)
+ *   dispatch_places.c   what a worker has: packets in slots, jobs in places
  *   dispatch_group.c    which waiting jobs run together
  *   dispatch_loss.c     jobs whose worker is gone, jobs that no device will take
  *   dispatch_sweep.c    what happens because time has passed: deadlines, hang-ups, silence
@@ -171,9 +172,6 @@ static inline bool status_cancelled(enum kiln_status status) {
 
 /* dispatch_queue.c */
 
-/** Takes the job out of a worker's place. */
-void queue_place_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place);
-
 void job_list_push(struct job_list *list, struct job *job);
 void job_list_remove(struct job_list *list, struct job *job);
 /** Queues a job again, behind those that came earlier. */
@@ -183,25 +181,32 @@ void queue_return_locked(struct dispatch *dispatch, struct job *job);
 bool device_matches(const char *name, const char *wanted);
 /** Takes a new job: sends it at once or queues it. KILN_BUSY leaves it the caller's. */
 enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job);
-/** The control block of a worker's place. */
-struct control *queue_control(const struct dispatch *dispatch, const struct supervisor *supervisor,
-                              int place);
 /** Sends whatever can be sent now. */
 void queue_pump_locked(struct dispatch *dispatch);
-/** Sends `*count` alike jobs in one packet to a worker with a free slot; fewer, as `count` tells
-    then, where there is no room for more results. KILN_NO_MEMORY: no result block for the first;
-    KILN_BUSY: the socket has no room; KILN_NO_DEVICE: the worker is gone (and marked so). */
-enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor *supervisor,
-                                   struct job *const *jobs, int *count);
 /** Takes one answer; false if it makes no sense. */
 bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                          const struct answer *answer, struct job_list *finished);
 /** Ends a job that is in no slot and no queue. `detail` may be the job's own or NULL. */
 void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_status status,
                       const char *detail, struct job_list *finished);
+
+/* dispatch_places.c */
+
+/** Sends `*count` alike jobs in one packet to a worker with a free slot; fewer, as `count` tells
+    then, where there is no room for more results. KILN_NO_MEMORY: no result block for the first;
+    KILN_BUSY: the socket has no room; KILN_NO_DEVICE: the worker is gone (and marked so). */
+enum kiln_status places_send_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+                                    struct job *const *jobs, int *count);
+/** The control block of a worker's place. */
+struct control *place_control(const struct dispatch *dispatch, const struct supervisor *supervisor,
+                              int place);
 /** Asks the running job in this place to stop. */
-void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place,
+void place_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place,
                          enum job_state state);
+/** The place of the job with this id, or -1. */
+int place_find(const struct supervisor *supervisor, uint64_t id);
+/** Takes the job out of a worker's place. */
+void place_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place);
 
 /* dispatch_group.c */
 

@@ -31,11 +31,9 @@
 #include "compute/log.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 
 void job_list_push(struct job_list *list, struct job *job) {
     job->next = NULL;
@@ -122,115 +120,12 @@ static bool any_room(const struct dispatch *dispatch) {
     return false;
 }
 
-struct control *queue_control(const struct dispatch *dispatch, const struct supervisor *supervisor,
-                              int place) {
-    return (struct control *)arena_at(dispatch->arena, supervisor->control.offset) + place;
-}
-
-/* The first free place from `from` on. */
-static int free_place(const struct supervisor *supervisor, int from) {
-    while (from < PLACES_MAX && supervisor->place[from].job) {
-        from++;
-    }
-    return from;
-}
-
-static int free_group(const struct supervisor *supervisor) {
-    int group = 0;
-    while (group < supervisor->slots && supervisor->group[group] > 0) {
-        group++;
-    }
-    return group;
-}
-
-static void command_fill(struct command *command, const struct supervisor *supervisor,
-                         const struct job *job, int place) {
-    *command = (struct command){
-        .magic = COMMAND_MAGIC,
-        .type = job_type_index(job->type),
-        .id = job->id,
-        .format = (int32_t)job->format,
-        .attempt = job->attempt,
-        .submitted_ns = job->submitted_ns,
-        .started_ns = job->started_ns,
-        .data_offset = job->body.offset,
-        .data_size = job->body.size,
-        .result_offset = job->result.offset,
-        .result_size = job->result.size,
-        .control_offset = supervisor->control.offset + (uint64_t)place * sizeof(struct control),
-        .trace = job->trace,
-        .input = job->input,
-    };
-    memcpy(command->params, job->params, sizeof command->params);
-}
-
-/* Gives the job a result block and a place; false without memory. */
-static bool command_make(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job,
-                         int place, struct command *command) {
-    if (job->result.size == 0 &&
-        arena_take(dispatch->arena, job->plan.result_bytes, &job->result) != KILN_OK) {
-        return false;
-    }
-    job->started_ns = clock_ns();
-    struct control *control = queue_control(dispatch, supervisor, place);
-    atomic_store(&control->cancel, 0);
-    atomic_store(&control->progress, 0);
-    command_fill(command, supervisor, job, place);
-    return true;
-}
-
-static void job_place(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job,
-                      int place, int group) {
-    supervisor->place[place].job = job;
-    supervisor->place[place].group = group;
-    if (supervisor->running++ == 0) {
-        supervisor->active_since_ns = job->started_ns;
-    }
-    supervisor->memory_used += job->plan.device_bytes;
-    job->state = JOB_RUNNING;
-    job->worker = (int)(supervisor - dispatch->supervisors);
-    dispatch->stats.running += !supervisor_canary(supervisor, job);
-}
-
-enum kiln_status queue_send_locked(struct dispatch *dispatch, struct supervisor *supervisor,
-                                   struct job *const *jobs, int *count) {
-    struct command commands[GROUP_MAX];
-    int places[GROUP_MAX], made = 0, group = free_group(supervisor);
-    assert(group < supervisor->slots && *count <= GROUP_MAX);
-    for (int place = free_place(supervisor, 0); made < *count && place < PLACES_MAX;
-         place = free_place(supervisor, place + 1)) {
-        if (!command_make(dispatch, supervisor, jobs[made], place, &commands[made])) {
-            break;
-        }
-        places[made++] = place;
-    }
-    if (made == 0) {
-        return KILN_NO_MEMORY;
-    }
-    if (send(supervisor->job_fd, commands, (size_t)made * sizeof *commands,
-             MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
-        if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) {
-            return KILN_BUSY;
-        }
-        supervisor_kill_locked(supervisor, "its socket is closed");
-        return KILN_NO_DEVICE;
-    }
-    for (int i = 0; i < made; i++) {
-        job_place(dispatch, supervisor, jobs[i], places[i], group);
-    }
-    supervisor->group[group] = made;
-    supervisor->busy++;
-    supervisor->exclusive = jobs[0]->attempt > 0;
-    *count = made;
-    return KILN_OK;
-}
-
 /* Sends a waiting job, and those that may run with it; `next` receives the one to look at then. */
 static enum kiln_status queued_send(struct dispatch *dispatch, struct supervisor *supervisor,
                                     struct job *job, struct job **next) {
     struct job *group[GROUP_MAX];
     int count = group_find_locked(dispatch, supervisor, job, group);
-    enum kiln_status status = queue_send_locked(dispatch, supervisor, group, &count);
+    enum kiln_status status = places_send_locked(dispatch, supervisor, group, &count);
     if (status != KILN_OK) {
         return status;
     }
@@ -280,7 +175,7 @@ enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job) {
     /* With nobody waiting, the common case: straight to a worker from the caller's thread. */
     if (dispatch->queue.count == 0) {
         struct supervisor *supervisor = choose(dispatch, job);
-        if (supervisor && queue_send_locked(dispatch, supervisor, &job, &(int){1}) == KILN_OK) {
+        if (supervisor && places_send_locked(dispatch, supervisor, &job, &(int){1}) == KILN_OK) {
             return KILN_OK;
         }
     }
@@ -322,35 +217,6 @@ void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_stat
         }
     }
     job_list_push(finished, job);
-}
-
-void queue_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place,
-                         enum job_state state) {
-    atomic_store(&queue_control(dispatch, supervisor, place)->cancel, 1);
-    supervisor->place[place].job->state = state;
-}
-
-void queue_place_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int at) {
-    struct place *place = &supervisor->place[at];
-    dispatch->stats.running -= !supervisor_canary(supervisor, place->job);
-    supervisor->memory_used -= place->job->plan.device_bytes;
-    place->job = NULL;
-    if (--supervisor->running == 0) {
-        supervisor->active_ns += clock_ns() - supervisor->active_since_ns;
-    }
-    if (--supervisor->group[place->group] == 0) {
-        supervisor->busy--;
-        supervisor->exclusive = false;
-    }
-}
-
-static int place_of(const struct supervisor *supervisor, uint64_t id) {
-    for (int i = 0; i < PLACES_MAX; i++) {
-        if (supervisor->place[i].job && supervisor->place[i].job->id == id) {
-            return i;
-        }
-    }
-    return -1;
 }
 
 /* A phase's length as another process gave it. */
@@ -408,7 +274,7 @@ static void account(struct supervisor *supervisor, const struct job *job, uint32
 
 bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                          const struct answer *answer, struct job_list *finished) {
-    int place = place_of(supervisor, answer->id);
+    int place = place_find(supervisor, answer->id);
     if (place < 0 || answer->magic != COMMAND_MAGIC ||
         (uint32_t)answer->status >= KILN_STATUS_COUNT || answer->gathered < 1 ||
         answer->gathered > GROUP_MAX) {
@@ -435,7 +301,7 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
     job->joules = supervisor->power_w *
                   (job->timing.upload + job->timing.kernel + job->timing.download) * 1e-3 /
                   supervisor->running;
-    queue_place_clear_locked(dispatch, supervisor, place);
+    place_clear_locked(dispatch, supervisor, place);
     if (supervisor_canary(supervisor, job)) {
         canary_end_locked(dispatch, supervisor, status);
         return true;

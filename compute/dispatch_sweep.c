@@ -37,7 +37,7 @@ static void sweep_slots(struct dispatch *dispatch, struct supervisor *supervisor
             dispatch_hurry_locked(dispatch, job->deadline_ns);
         } else if (now < job->deadline_ns + STOP_LIMIT) {
             if (job->state == JOB_RUNNING) {
-                queue_cancel_locked(dispatch, supervisor, i, JOB_EXPIRING);
+                place_cancel_locked(dispatch, supervisor, i, JOB_EXPIRING);
             }
             dispatch_hurry_locked(dispatch, job->deadline_ns + STOP_LIMIT);
         } else {
@@ -169,7 +169,7 @@ static void hang_up_locked(struct dispatch *dispatch, struct job *job, struct jo
     struct supervisor *supervisor = &dispatch->supervisors[job->worker];
     for (int i = 0; job->state == JOB_RUNNING && i < PLACES_MAX; i++) {
         if (supervisor->place[i].job == job) {
-            queue_cancel_locked(dispatch, supervisor, i, JOB_CANCELLING);
+            place_cancel_locked(dispatch, supervisor, i, JOB_CANCELLING);
         }
     }
 }
