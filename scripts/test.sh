@@ -2,11 +2,10 @@
 # test.sh: sets the machine up, builds everything with warnings as errors, and runs every test.
 #
 #   ./scripts/test.sh [--with-cuda] [--require-cuda] [-L LABEL] [-R REGEX] [-j JOBS]
-#   ./scripts/test.sh --sanitize address,undefined|thread [--short] [-L LABEL] [-R REGEX] [-j JOBS]
+#   ./scripts/test.sh --sanitize address,undefined|thread [-L LABEL] [-R REGEX] [-j JOBS]
 #
 #   --sanitize       build everything with these sanitizers into build-address/ or build-thread/ and run
 #                    the tests there; any report of theirs, of workers too, is a failure
-#   --short          the part of that which CI runs
 #   --with-cuda      fetch a CUDA compiler where there is none (NVIDIA's wheels, into build/)
 #   --require-cuda   the same, and fail without the CUDA backend; CI=true means this
 #   -L, -R, -j       handed to ctest: a label (unit, fuzz, kernel, api, oracle), a name, parallelism
@@ -18,7 +17,7 @@ source scripts/setup.sh
 
 cuda=auto
 require=AUTO
-sanitize="" short=""
+sanitize=""
 ctest_arguments=()
 jobs=2
 if [[ ${CI:-} == true ]]; then
@@ -29,7 +28,6 @@ while [[ $# -gt 0 ]]; do
     --with-cuda) cuda=wheels ;;
     --require-cuda) cuda=wheels require=ON ;;
     --sanitize) sanitize=${2:?--sanitize needs address,undefined or thread}; shift ;;
-    --short) short=yes ;;
     -L | -R) ctest_arguments+=("$1" "${2:?$1 needs a value}"); shift ;;
     -j) jobs=${2:?-j needs a number}; shift ;;
     -h | --help) sed -n '2,/^set/{/^#/s/^# \{0,1\}//p}' "$0"; exit 0 ;;
@@ -42,27 +40,16 @@ done
 # compiler's warnings are not errors: the sanitizers' code makes it see ghosts.
 sanitize_run() {
     local list=$1 arguments=("${ctest_arguments[@]}") from=$SECONDS result=0
-    local build=$SETUP_ROOT/build-${1%%,*} source targets=(all)
+    local build=$SETUP_ROOT/build-${1%%,*}
     local reports=$build/reports
     local log="log_path=$reports/report:halt_on_error=1"
     setup_say "Build with -fsanitize=$list in $build"
     SETUP_BUILD=$build SETUP_CUDA_HOME="" setup_configure -DKILN_TESTS=ON -DKILN_CUDA=OFF \
         "-DKILN_SANITIZE=$list" >/dev/null
     if [[ ${#arguments[@]} == 0 ]]; then
-        arguments=(-L 'unit|fuzz|api')
-        if [[ -n $short ]]; then
-            arguments=(-R 'unit.test_(arena|dispatch|cache|loader|strangers)|api.api_')
-            targets=(kilnd test_arena test_cache test_loader test_strangers)
-            for source in tests/unit/test_dispatch*.c; do
-                targets+=("$(basename "$source" .c)")
-            done
-            for source in tests/api/test_*.c; do
-                source=$(basename "$source" .c)
-                targets+=("api_${source#test_}")
-            done
-        fi
+        arguments=(-L 'unit|api') # parsers have sanitizers in every build (label fuzz)
     fi
-    cmake --build "$build" --parallel "$(nproc)" --target "${targets[@]}" | tail -n 1
+    cmake --build "$build" --parallel "$(nproc)" | tail -n 1
     rm -rf "$reports"
     mkdir -p "$reports"
     setup_say "Test with -fsanitize=$list"
