@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -41,11 +42,16 @@ static const char *program(void) {
     return path;
 }
 
+void daemon_tie(void) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 /* Starts the program with standard output and error in `log`. */
 static pid_t spawn(const char *const *arguments, const char *log) {
     const char *path = program();
     pid_t pid = fork();
     if (pid == 0) {
+        daemon_tie();
         int fd = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
         dup2(fd, STDOUT_FILENO);
         dup2(fd, STDERR_FILENO);

@@ -32,6 +32,9 @@ void daemon_start(struct daemon *daemon, const char *const *flags);
 /** Starts kilnd with just these arguments (ended by NULL) and waits for nothing; its output is
    thrown away. */
 void daemon_spawn(struct daemon *daemon, const char *const *arguments);
+/** In a child that will be a daemon: it dies with the thread that made it, so that a test that
+   fails half-way leaves none behind. */
+void daemon_tie(void);
 /** False once it has ended (daemon_wait tells how). */
 bool daemon_alive(const struct daemon *daemon);
 /** True if it listens, by this port file, and says that it is ready. */

@@ -396,6 +396,7 @@ static void unread_start(struct daemon *daemon, int error_fd, char port_file[96]
     unlink(port_file);
     daemon->pid = fork();
     if (daemon->pid == 0) {
+        daemon_tie();
         int null = open("/dev/null", O_RDWR);
         dup2(null, STDIN_FILENO);
         dup2(null, STDOUT_FILENO);

@@ -89,6 +89,7 @@ static pid_t launch(int fd, const char *count, pid_t whose, const char *const *f
     unlink(port_file);
     pid_t pid = fork();
     if (pid == 0) {
+        daemon_tie();
         char text[32];
         int log = open(log_file, O_WRONLY | O_CREAT | O_TRUNC, 0600);
         dup2(log, STDOUT_FILENO);
