@@ -273,8 +273,8 @@ static void notice_take_locked(struct dispatch *dispatch, struct supervisor *sup
     if (notice->kind == NOTICE_READY && supervisor->phase == WORKER_WARMING) {
         uint32_t slots = notice->slots;
         supervisor->slots = slots < 1 ? 1 : slots > SLOTS_MAX ? SLOTS_MAX : (int)slots;
-        int gather = dispatch->gather > 0 ? dispatch->gather : (int)(notice->gather & 0xff);
-        supervisor->gather = gather < 1 ? 1 : gather > GROUP_MAX ? GROUP_MAX : gather;
+        uint32_t gather = dispatch->gather > 0 ? (uint32_t)dispatch->gather : notice->gather;
+        supervisor->gather = gather < 1 ? 1 : gather > GROUP_MAX ? GROUP_MAX : (int)gather;
         supervisor->phase = WORKER_TESTING;
         canary_send_locked(dispatch, supervisor, now);
     }

@@ -1,9 +1,16 @@
 /*
- * timing.c: the one clock of every process of the daemon. Any thread.
+ * timing.c: the one clock of every process of the daemon, and sums of phases. Any thread.
  */
 #include "compute/timing.h"
 
 #include <time.h>
+
+void timing_add(struct timing *timing, const struct timing *more) {
+    timing->upload += more->upload;
+    timing->kernel += more->kernel;
+    timing->download += more->download;
+    timing->encode += more->encode;
+}
 
 uint64_t clock_ns(void) {
     struct timespec now;

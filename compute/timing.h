@@ -13,6 +13,9 @@ struct timing {
     double queue, upload, kernel, download, encode, total;
 };
 
+/** Adds the device's phases and encoding, not queue and total. */
+void timing_add(struct timing *timing, const struct timing *more);
+
 /** CLOCK_MONOTONIC in nanoseconds. The same in every process of the host. */
 uint64_t clock_ns(void);
 

@@ -157,13 +157,6 @@ static bool sizes_sound(const struct task *tasks, size_t count) {
     return true;
 }
 
-static void phases_add(struct timing *timing, const struct timing *more) {
-    timing->upload += more->upload;
-    timing->kernel += more->kernel;
-    timing->download += more->download;
-    timing->encode += more->encode;
-}
-
 /* True if all are answered; else nothing has come of it. */
 static bool group_run(const struct worker *worker, struct stream *stream,
                       const struct command *commands, size_t count, struct answer *answers) {
@@ -190,7 +183,7 @@ static bool group_run(const struct worker *worker, struct stream *stream,
         if (status != KILN_OK) {
             snprintf(tasks[i].detail, sizeof tasks[i].detail, "%s", worker->backend->error(stream));
         }
-        phases_add(&answers[i].timing, &shared);
+        timing_add(&answers[i].timing, &shared);
         answer_end(&commands[i], &tasks[i], status, &answers[i]);
     }
     return true;

@@ -91,19 +91,20 @@ static void expect_read(struct walk *walk, const char *value, size_t size) {
 }
 
 /* Of these a second one makes the first void: nobody could say which is meant. */
-static void parent_read(struct walk *walk, const char *value, size_t size) {
-    struct sent *sent = &walk->framing->traceparent;
+static void sent_note(struct sent *sent, const char *value, size_t size) {
     *sent = (struct sent){value, size, sent->count + 1};
+}
+
+static void parent_read(struct walk *walk, const char *value, size_t size) {
+    sent_note(&walk->framing->traceparent, value, size);
 }
 
 static void state_read(struct walk *walk, const char *value, size_t size) {
-    struct sent *sent = &walk->framing->tracestate;
-    *sent = (struct sent){value, size, sent->count + 1};
+    sent_note(&walk->framing->tracestate, value, size);
 }
 
 static void id_read(struct walk *walk, const char *value, size_t size) {
-    struct sent *sent = &walk->framing->request_id;
-    *sent = (struct sent){value, size, sent->count + 1};
+    sent_note(&walk->framing->request_id, value, size);
 }
 
 #define NAMED(name) name, sizeof(name) - 1

@@ -186,8 +186,8 @@ static size_t loops_wanted(const struct options *options) {
 }
 
 /* False if a loop could not be started; those that were are in the listener. */
-static bool loops_start(struct listener *listener, struct service *service, int fd) {
-    while (listener->count < loops_wanted(service->options)) {
+static bool loops_start(struct listener *listener, struct service *service, size_t count, int fd) {
+    while (listener->count < count) {
         struct MHD_Daemon *daemon = daemon_start(service, &listener->tls, fd);
         struct loop *loop =
             daemon != NULL ? loop_create(service, daemon, listener->count == 0) : NULL;
@@ -205,14 +205,14 @@ bool listener_create(struct service *service, struct listener **out, char *why, 
     if (fd < 0) {
         return false;
     }
-    struct listener *listener =
-        calloc(1, sizeof *listener + loops_wanted(options) * sizeof(struct loop *));
+    size_t loops = loops_wanted(options);
+    struct listener *listener = calloc(1, sizeof *listener + loops * sizeof(struct loop *));
     snprintf(why, why_size, "the HTTP library could not start (see the debug log)");
     bool good = listener != NULL &&
                 tls_load(&listener->tls, options->tls_cert, options->tls_key, why, why_size);
     if (good) {
         listener->port = socket_place(fd, options->tls_cert[0] != '\0', listener->place);
-        good = loops_start(listener, service, fd);
+        good = loops_start(listener, service, loops, fd);
     }
     close(fd);
     *out = listener;

@@ -10,6 +10,10 @@
 #include <math.h>
 #include <string.h>
 
+/* Pairs of a curve that is gathered with others: tens of microseconds of a GPU, which computes so
+   few directly, alone or not. */
+#define SMALL_COST 0x1p26
+
 static bool complained(const struct complaints *complaints, const char *field) {
     size_t kept = complaints->count < COMPLAINTS_MAX ? complaints->count : COMPLAINTS_MAX;
     for (size_t i = 0; i < kept; i++)
@@ -221,4 +225,16 @@ enum kiln_status lombscargle_plan(const void *raw, const struct input *input, en
     plan->device_bytes = input->size + (uint64_t)held;
     plan->cost = (double)params->y.count * (double)nf * (double)params->nterms * curves;
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
+}
+
+bool lombscargle_alike(const struct job *one, const struct job *other) {
+    const struct lombscargle_params *a = (const void *)one->params,
+                                    *b = (const void *)other->params;
+    return one->format == FORMAT_JSON && a->y.rows == 0 && b->y.rows == 0 &&
+           lombscargle_peaks_only(a) && lombscargle_peaks_only(b) &&
+           a->false_alarm != ALARM_BOOTSTRAP && b->false_alarm != ALARM_BOOTSTRAP &&
+           a->f0 == b->f0 && a->df == b->df && a->nf == b->nf && a->peaks == b->peaks &&
+           a->nterms == b->nterms && a->normalization == b->normalization &&
+           a->method == b->method && a->precision == b->precision && a->fit_mean == b->fit_mean &&
+           one->plan.cost <= SMALL_COST && other->plan.cost <= SMALL_COST;
 }

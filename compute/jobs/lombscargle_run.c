@@ -12,10 +12,6 @@
 
 #include <math.h>
 
-/* Pairs of a curve that is gathered with others: tens of microseconds of a GPU, which computes so
-   few directly, alone or not. */
-#define SMALL_COST 0x1p26
-
 /* Arguments of the kernel with everything uploaded; KILN_NO_MEMORY. */
 static enum kiln_status args_fill(struct task *task, const struct batch *batch,
                                   struct lombscargle_args *args) {
@@ -179,12 +175,8 @@ static enum kiln_status group_evaluate(struct task *tasks, size_t count, struct 
 static void phases_tell(struct task *tasks, size_t count) {
     struct timing shared = {0};
     tasks->backend->finish(tasks->stream, &shared);
-    for (size_t i = 0; i < count; i++) {
-        tasks[i].timing->upload += shared.upload;
-        tasks[i].timing->kernel += shared.kernel;
-        tasks[i].timing->download += shared.download;
-        tasks[i].timing->encode += shared.encode;
-    }
+    for (size_t i = 0; i < count; i++)
+        timing_add(tasks[i].timing, &shared);
 }
 
 enum kiln_status lombscargle_run_group(struct task *tasks, size_t count) {
@@ -201,16 +193,4 @@ enum kiln_status lombscargle_run_group(struct task *tasks, size_t count) {
             status = lombscargle_result_write(&tasks[i], p, 1);
     }
     return status;
-}
-
-bool lombscargle_alike(const struct job *one, const struct job *other) {
-    const struct lombscargle_params *a = (const void *)one->params,
-                                    *b = (const void *)other->params;
-    return one->format == FORMAT_JSON && a->y.rows == 0 && b->y.rows == 0 &&
-           lombscargle_peaks_only(a) && lombscargle_peaks_only(b) &&
-           a->false_alarm != ALARM_BOOTSTRAP && b->false_alarm != ALARM_BOOTSTRAP &&
-           a->f0 == b->f0 && a->df == b->df && a->nf == b->nf && a->peaks == b->peaks &&
-           a->nterms == b->nterms && a->normalization == b->normalization &&
-           a->method == b->method && a->precision == b->precision && a->fit_mean == b->fit_mean &&
-           one->plan.cost <= SMALL_COST && other->plan.cost <= SMALL_COST;
 }
