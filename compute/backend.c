@@ -1,11 +1,12 @@
 /*
- * backend.c: the kinds of device, and where each one's table of functions comes from.
+ * backend.c: where the table of functions of a kind of device comes from.
  *
- * The CPU is linked in. Others are shared objects that lie beside the program (or in ../lib/kiln of
+ * The CPU's is linked in. Others are shared objects that lie beside the program (or in ../lib/kiln of
  * it, or in KILN_MODULE_PATH), so that one binary runs with and without a driver. Worker and probe
  * only, on their main threads; a module once loaded stays.
  */
 #include "kernels/backend.h"
+#include "compute/device_kind.h"
 #include "compute/worker.h"
 
 #include <dlfcn.h>
@@ -14,46 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-struct kind {
-    const char *prefix;            /* of device names */
-    const struct backend *builtin; /* NULL: a module */
-    const char *module;            /* file name */
-    const char *title;
-};
-
-static const struct kind kinds[] = {
-    {.prefix = "cpu", .builtin = &cpu_backend, .title = "CPU"},
-    {.prefix = "cuda", .module = "kiln_cuda.so", .title = "CUDA"},
-};
-
-/* Reads ":12" or "" (0); false for anything else. */
-static bool parse_index(const char *text, int *index) {
-    *index = 0;
-    if (*text == '\0') {
-        return true;
-    }
-    if (*text++ != ':' || *text == '\0' || strlen(text) > 3) {
-        return false;
-    }
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9') {
-            return false;
-        }
-        *index = *index * 10 + (*text - '0');
-    }
-    return true;
-}
-
-static const struct kind *kind_find(const char *device, int *index) {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        size_t length = strlen(kinds[i].prefix);
-        if (strncmp(device, kinds[i].prefix, length) == 0 && parse_index(device + length, index)) {
-            return &kinds[i];
-        }
-    }
-    return NULL;
-}
 
 /* Directory of the running program, without the last slash; "." where that is unknown. */
 static void program_directory(char *path, size_t size) {
@@ -87,7 +48,7 @@ static const struct backend *module_load(const char *path, char *why, size_t why
     return NULL;
 }
 
-static const struct backend *module_find(const struct kind *kind, char *why, size_t why_size) {
+static const struct backend *module_find(const struct device_kind *kind, char *why, size_t why_size) {
     char directory[PATH_MAX], path[PATH_MAX + 64];
     const struct backend *backend = NULL;
     snprintf(why, why_size, "the %s module was not built or not found (%s)", kind->title,
@@ -107,8 +68,8 @@ static const struct backend *module_find(const struct kind *kind, char *why, siz
 }
 
 const struct backend *backend_find(const char *device, int *index, char *why, size_t why_size) {
-    const struct kind *kind = kind_find(device, index);
-    if (!kind) {
+    const struct device_kind *kind = device_kind_find(device, index);
+    if (kind == NULL) {
         snprintf(why, why_size, "there is no kind of device called \"%.32s\"", device);
         return NULL;
     }

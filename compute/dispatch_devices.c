@@ -2,9 +2,9 @@
  * dispatch_devices.c: the devices there are, and those that --device chose.
  *
  * The probe's JSON gives one row per device; devices that were asked for by name but are not there
- * get a row too, with the reason, and so does CUDA as a whole when it is missing, so that
- * /v1/devices says why there is no GPU. CUDA rows come before the CPU's: at equal load the first
- * one gets the job.
+ * get a row too, with the reason, and so does a kind as a whole when it is missing, so that
+ * /v1/devices says why there is no GPU. Rows stand in the order of device_kinds: at equal load the
+ * first one gets the job.
  *
  * Thread: the caller of dispatch_create and dispatch_destroy.
  */
@@ -18,9 +18,6 @@
 
 #define PROBE_TIMEOUT_MS 10000
 #define PROBE_TEXT_MAX   (256u << 10)
-
-static const char *const kinds[] = {"cuda", "cpu"};
-enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static struct supervisor *row_find(struct dispatch *dispatch, const char *name) {
     for (int i = 0; i < dispatch->count; i++) {
@@ -78,13 +75,14 @@ static void rows_from_array(struct dispatch *dispatch, const char *kind,
     }
 }
 
-static bool has_kind(const struct dispatch *dispatch, const char *kind) {
+/* The kind's first device, or the row that says why there is none; NULL if it has no row yet. */
+static struct supervisor *row_of_kind(const struct dispatch *dispatch, const char *kind) {
     for (int i = 0; i < dispatch->count; i++) {
-        if (device_matches(dispatch->supervisors[i].name, kind)) {
-            return true;
+        if (device_kind_matches(dispatch->supervisors[i].name, kind)) {
+            return &dispatch->supervisors[i];
         }
     }
-    return false;
+    return NULL;
 }
 
 /* A row for a kind of which there is nothing, with the reason. */
@@ -101,7 +99,7 @@ static void row_explain(struct dispatch *dispatch, const char *kind, const struc
     }
 }
 
-/* The probe's whole output; whatever is wrong with it, there is a CPU. */
+/* The probe's whole output; whatever is wrong with it, the fallback is there. */
 static void rows_from_probe(struct dispatch *dispatch, const char *text, size_t size) {
     char complaint[128] = "";
     struct json_value root = {.type = JSON_NULL}, why = {.type = JSON_NULL};
@@ -113,19 +111,20 @@ static void rows_from_probe(struct dispatch *dispatch, const char *text, size_t 
     } else {
         why = json_member(&root, "why");
     }
-    for (int i = 0; i < KINDS; i++) {
+    for (const struct device_kind *kind = device_kinds; kind->name != NULL; kind++) {
         if (root.type == JSON_OBJECT) {
-            struct json_value array = json_member(&root, kinds[i]);
-            rows_from_array(dispatch, kinds[i], &array);
+            struct json_value array = json_member(&root, kind->name);
+            rows_from_array(dispatch, kind->name, &array);
         }
-        if (!has_kind(dispatch, kinds[i])) {
-            row_explain(dispatch, kinds[i], &why);
+        struct supervisor *row = row_of_kind(dispatch, kind->name);
+        if (row == NULL) {
+            row_explain(dispatch, kind->name, &why);
+            row = row_of_kind(dispatch, kind->name);
         }
-    }
-    struct supervisor *cpu = row_find(dispatch, "cpu:0");
-    if (cpu && !cpu->present) {
-        cpu->present = true;
-        cpu->reason[0] = '\0';
+        if (kind->fallback && row != NULL && !row->present) {
+            row->present = true;
+            row->reason[0] = '\0';
+        }
     }
 }
 
@@ -145,66 +144,46 @@ static enum kiln_status probe(struct dispatch *dispatch) {
 
 /* ---- choosing ---- */
 
+/* All devices of the first kind that has any. */
 static void choose_auto(struct dispatch *dispatch) {
     bool any = false;
-    for (int i = 0; i < dispatch->count; i++) {
-        struct supervisor *row = &dispatch->supervisors[i];
-        row->chosen = row->present && device_matches(row->name, "cuda");
-        any = any || row->chosen;
+    for (const struct device_kind *kind = device_kinds; kind->name != NULL && !any; kind++) {
+        for (int i = 0; i < dispatch->count; i++) {
+            struct supervisor *row = &dispatch->supervisors[i];
+            row->chosen = row->present && device_kind_matches(row->name, kind->name);
+            any = any || row->chosen;
+        }
     }
-    struct supervisor *cpu = row_find(dispatch, "cpu:0");
-    if (!any && cpu) {
-        cpu->chosen = true;
-    }
-}
-
-/* The number of "cuda:12" when `name` is of that kind ("cuda" is 0); -1 if it is not. */
-static int index_in_kind(const char *name, const char *kind) {
-    size_t length = strlen(kind);
-    if (strncmp(name, kind, length) != 0) {
-        return -1;
-    }
-    name += length;
-    if (*name == '\0') {
-        return 0;
-    }
-    size_t digits = *name == ':' ? strspn(name + 1, "0123456789") : 0;
-    return digits >= 1 && digits <= 3 && name[1 + digits] == '\0' ? atoi(name + 1) : -1;
 }
 
 static enum kiln_status choose_one(struct dispatch *dispatch, const char *name) {
-    for (int i = 0; i < KINDS; i++) {
-        char whole[24];
-        int index = index_in_kind(name, kinds[i]);
-        if (index < 0) {
-            continue;
-        }
-        snprintf(whole, sizeof whole, "%s:%d", kinds[i], index);
-        struct supervisor *row = row_find(dispatch, whole);
-        if (!row && strcmp(kinds[i], "cpu") == 0) {
-            break; /* all cores are one device, cpu:0 */
-        }
-        if (!row) {
-            row = row_add(dispatch, kinds[i], index, "{}", 2);
-            if (!row) {
-                return KILN_NO_MEMORY;
-            }
-            const struct supervisor *other = row_find(dispatch, "cuda:0");
-            snprintf(row->reason, sizeof row->reason, "%s",
-                     other && !other->present ? other->reason
-                                              : "there is no device of this number");
-        }
-        row->chosen = true;
-        return KILN_OK;
+    char whole[DEVICE_NAME_MAX];
+    int index = 0;
+    const struct device_kind *kind = device_kind_find(name, &index);
+    if (kind == NULL || (kind->fallback && index > 0)) {
+        log_error("there is no device called \"%s\" (auto, cpu, cuda:0, cuda:1, …)", name);
+        return KILN_INVALID;
     }
-    log_error("there is no device called \"%s\" (auto, cpu, cuda:0, cuda:1, …)", name);
-    return KILN_INVALID;
+    snprintf(whole, sizeof whole, "%s:%d", kind->name, index);
+    struct supervisor *row = row_find(dispatch, whole);
+    if (row == NULL) {
+        const struct supervisor *other = row_of_kind(dispatch, kind->name);
+        row = row_add(dispatch, kind->name, index, "{}", 2);
+        if (row == NULL) {
+            return KILN_NO_MEMORY;
+        }
+        snprintf(row->reason, sizeof row->reason, "%s",
+                 other != NULL && !other->present ? other->reason
+                                                  : "there is no device of this number");
+    }
+    row->chosen = true;
+    return KILN_OK;
 }
 
 static enum kiln_status choose_list(struct dispatch *dispatch, const char *list) {
     enum kiln_status status = KILN_OK;
     while (status == KILN_OK) {
-        char name[24];
+        char name[DEVICE_NAME_MAX];
         list += strspn(list, " ");
         size_t length = strcspn(list, ",");
         const char *next = list[length] ? list + length + 1 : NULL;

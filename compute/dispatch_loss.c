@@ -96,7 +96,7 @@ bool queue_has_device_locked(const struct dispatch *dispatch, const char *wanted
     const struct supervisor *known = NULL;
     for (int i = 0; i < dispatch->count; i++) {
         const struct supervisor *one = &dispatch->supervisors[i];
-        if (!device_matches(one->name, wanted)) {
+        if (!device_kind_matches(one->name, wanted)) {
             continue;
         }
         enum device_state state = supervisor_state(one);

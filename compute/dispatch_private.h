@@ -25,6 +25,7 @@
 #define KILN_COMPUTE_DISPATCH_PRIVATE_H
 
 #include "compute/command.h"
+#include "compute/device_kind.h"
 #include "compute/dispatch.h"
 
 #include <poll.h>
@@ -66,7 +67,7 @@ struct place {
 
 /* One device and the process that owns it. */
 struct supervisor {
-    char name[24];
+    char name[DEVICE_NAME_MAX];
     char reason[256];  /* why it is not available */
     char *description; /* JSON object; NOTICE_TEXT_MAX bytes */
     uint64_t described_ns;
@@ -177,8 +178,6 @@ void job_list_remove(struct job_list *list, struct job *job);
 /** Queues a job again, behind those that came earlier. */
 void queue_return_locked(struct dispatch *dispatch, struct job *job);
 
-/** Does the device have the name that the job wants? "cuda" wants any of its kind. */
-bool device_matches(const char *name, const char *wanted);
 /** Takes a new job: sends it at once or queues it. KILN_BUSY leaves it the caller's. */
 enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job);
 /** Sends whatever can be sent now. */

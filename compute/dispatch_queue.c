@@ -62,12 +62,6 @@ static void job_list_insert(struct job_list *list, struct job *job, struct job *
     list->count++;
 }
 
-bool device_matches(const char *name, const char *wanted) {
-    size_t length = strlen(wanted);
-    return length == 0 || strcmp(name, wanted) == 0 ||
-           (strncmp(name, wanted, length) == 0 && name[length] == ':');
-}
-
 /* ---- choosing and sending ---- */
 
 static bool has_room(const struct supervisor *supervisor) {
@@ -94,7 +88,7 @@ static struct supervisor *choose(struct dispatch *dispatch, const struct job *jo
     for (int i = 0; i < dispatch->count; i++) {
         struct supervisor *one = &dispatch->supervisors[i];
         bool fits = one->phase == WORKER_SERVING && !one->held &&
-                    device_matches(one->name, job->device) &&
+                    device_kind_matches(one->name, job->device) &&
                     memory_fits(one, job->plan.device_bytes);
         /* A suspect may reserve a full worker; others need a free slot. */
         if (!fits || (job->attempt == 0 && !has_room(one))) {

@@ -109,7 +109,7 @@ void dispatch_devices(struct dispatch *dispatch,
 
 bool dispatch_knows(struct dispatch *dispatch, const char *device) {
     for (int i = 0; i < dispatch->count; i++) { /* names are constant: no lock */
-        if (device_matches(dispatch->supervisors[i].name, device)) {
+        if (device_kind_matches(dispatch->supervisors[i].name, device)) {
             return true;
         }
     }

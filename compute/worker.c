@@ -11,8 +11,8 @@
  * hand, the worker (PR_SET_PDEATHSIG).
  */
 #include "compute/worker.h"
+#include "compute/device_kind.h"
 #include "compute/log.h"
-#include "compute/sandbox.h"
 #include "compute/worker_private.h"
 #include "kernels/cpu/pool.h"
 
@@ -43,19 +43,6 @@ static bool tie_to_parent(void) {
     /* It may have died before the line above; its id was given to us by itself. */
     const char *parent = getenv("KILN_PARENT_PID");
     return !parent || strtol(parent, NULL, 10) == (long)getppid();
-}
-
-/* CUDA: uploads, kernels, downloads and encoding of different jobs overlap; encoding on the host is
-   the longest of the four for pictures; eight slots keep the device busy beside it, where the host
-   has cores for as many threads (bench/results/2026-11-21-h200-gather.md). CPU: kernels share one
-   pool, but decoding and encoding are serial in their slot, so it takes a slot a core to keep the
-   cores busy with small jobs; beyond eight there is only more memory in use. */
-static int slots_default(const char *device) {
-    int cores = pool_processors();
-    if (strncmp(device, "cpu", 3) != 0) {
-        return cores < 8 ? 4 : 8;
-    }
-    return cores < 2 ? 2 : cores > 8 ? 8 : cores;
 }
 
 /* Threads for the host's share of the jobs. More than eight on one picture gain nothing. */
@@ -202,9 +189,14 @@ int worker_run(const struct worker_options *options) {
     if (!tie_to_parent()) {
         return WORKER_EXIT_FAILED;
     }
-    sandbox_enter(strncmp(options->device, "cpu", 3) == 0 ? SANDBOX_CPU : SANDBOX_CUDA);
+    const struct device_kind *kind = device_kind_find(options->device, NULL);
+    if (kind == NULL) {
+        log_error("there is no kind of device called \"%s\"", options->device);
+        return WORKER_EXIT_FAILED;
+    }
+    sandbox_enter(kind->sandbox);
     if (worker.slots <= 0) {
-        worker.slots = slots_default(options->device);
+        worker.slots = kind->slots(pool_processors());
     }
     if (worker.slots > WORKER_SLOTS_MAX) {
         worker.slots = WORKER_SLOTS_MAX;
@@ -214,7 +206,7 @@ int worker_run(const struct worker_options *options) {
     enum kiln_status status = device_open(&worker);
     double opened = seconds_since(began);
     if (status == KILN_OK) {
-        worker.looks = strncmp(options->device, "cpu", 3) != 0 && pool_spares();
+        worker.looks = kind->spins && pool_spares();
         worker.pool = pool_start();
         status = slots_start(&worker, threads, &started);
     }

@@ -4,10 +4,12 @@
  * Runs in a process of its own, because asking a driver may load it, hang or crash; the front only
  * reads the text. Main thread.
  */
+#include "compute/device_kind.h"
 #include "compute/log.h"
 #include "compute/worker.h"
 #include "kernels/backend.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,12 +17,11 @@
 
 #define PROBE_TEXT_MAX (256u << 10)
 
-static const char *const kinds[] = {"cpu", "cuda"};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+#define KINDS_MAX 8
 
 /* Adds the kind's JSON array: empty where there are no devices, with the reason in `why`. */
 static void print_kind(struct text *out, const char *kind, char *why, size_t why_size) {
-    int index;
+    int index = 0;
     size_t start = out->size;
     const struct backend *backend = backend_find(kind, &index, why, why_size);
     if (!backend || backend->enumerate(out, why, why_size) != KILN_OK) {
@@ -47,7 +48,7 @@ static bool write_all(int fd, const char *data, size_t size) {
 }
 
 int worker_probe(void) {
-    char why[KINDS][256] = {{0}};
+    char why[KINDS_MAX][256] = {{0}};
     struct text out;
     char *buffer = malloc(PROBE_TEXT_MAX);
     if (!buffer) {
@@ -55,16 +56,17 @@ int worker_probe(void) {
     }
     text_init(&out, buffer, PROBE_TEXT_MAX);
     text_string(&out, "{");
-    for (int i = 0; i < KINDS; i++) {
-        text_format(&out, "\"%s\":", kinds[i]);
-        print_kind(&out, kinds[i], why[i], sizeof why[i]);
+    for (int i = 0; device_kinds[i].name != NULL; i++) {
+        assert(i < KINDS_MAX);
+        text_format(&out, "\"%s\":", device_kinds[i].name);
+        print_kind(&out, device_kinds[i].name, why[i], sizeof why[i]);
         text_string(&out, ",");
     }
     text_string(&out, "\"why\":{");
     const char *comma = "";
-    for (int i = 0; i < KINDS; i++) {
+    for (int i = 0; device_kinds[i].name != NULL; i++) {
         if (why[i][0]) {
-            text_format(&out, "%s\"%s\":", comma, kinds[i]);
+            text_format(&out, "%s\"%s\":", comma, device_kinds[i].name);
             text_json_string(&out, why[i], strlen(why[i]));
             comma = ",";
         }

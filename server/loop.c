@@ -169,7 +169,7 @@ struct loop *loop_create(struct service *service, struct MHD_Daemon *daemon, boo
     }
     loop->service = service;
     loop->daemon = daemon;
-    loop->looks = strstr(service->kinds, "cuda") != NULL && pool_spares();
+    loop->looks = service->spins && pool_spares();
     loop->started =
         events_open(loop, drives) && pthread_create(&loop->thread, NULL, loop_run, loop) == 0;
     if (!loop->started) {

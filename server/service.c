@@ -3,6 +3,7 @@
  */
 #include "server/service.h"
 
+#include "compute/device_kind.h"
 #include "server/reuse.h"
 
 #include <signal.h>
@@ -47,6 +48,8 @@ static void kind_collect(const struct device_view *view, void *context) {
         kinds_have(service->kinds, view->name, size) || used + size + 2 > sizeof service->kinds) {
         return;
     }
+    const struct device_kind *kind = device_kind_find(view->name, NULL);
+    service->spins = service->spins || (kind != NULL && kind->spins);
     snprintf(service->kinds + used, sizeof service->kinds - used, "%s%.*s", used > 0 ? "," : "",
              (int)size, view->name);
 }

@@ -39,6 +39,7 @@ struct service {
     struct access *access;       /* the keys; NULL: everybody may do everything */
     struct cors *cors;           /* NULL: no page of another origin may read */
     char kinds[64];              /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
+    bool spins;                  /* one of them answers so fast that loops look for it */
     uint64_t started_ns;         /* clock_ns at start */
     _Atomic bool draining;       /* SIGTERM has come */
     _Atomic bool crippled;       /* no worker can be started any more: ends with a failure */
