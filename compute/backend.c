@@ -1,9 +1,9 @@
 /*
  * backend.c: where the table of functions of a kind of device comes from.
  *
- * The CPU's is linked in. Others are shared objects that lie beside the program (or in ../lib/kiln of
- * it, or in KILN_MODULE_PATH), so that one binary runs with and without a driver. Worker and probe
- * only, on their main threads; a module once loaded stays.
+ * The CPU's is linked in. Others are shared objects that lie beside the program (or in ../lib/kiln
+ * of it, or in KILN_MODULE_PATH), so that one binary runs with and without a driver. Worker and
+ * probe only, on their main threads; a module once loaded stays.
  */
 #include "kernels/backend.h"
 #include "compute/device_kind.h"
@@ -48,7 +48,8 @@ static const struct backend *module_load(const char *path, char *why, size_t why
     return NULL;
 }
 
-static const struct backend *module_find(const struct device_kind *kind, char *why, size_t why_size) {
+static const struct backend *module_find(const struct device_kind *kind, char *why,
+                                         size_t why_size) {
     char directory[PATH_MAX], path[PATH_MAX + 64];
     const struct backend *backend = NULL;
     snprintf(why, why_size, "the %s module was not built or not found (%s)", kind->title,

@@ -1,8 +1,8 @@
 /*
  * device_kind.h: the kinds of device that kiln can compute on, one row each.
  *
- * A new backend is a module that implements kernels/backend.h, and one row here. The front reads the
- * rows too (which device to prefer, whether to spin for answers) but never loads a module.
+ * A new backend is a module that implements kernels/backend.h, and one row here. The front reads
+ * the rows too (which device to prefer, whether to spin for answers) but never loads a module.
  *
  * Threads: constant.
  */

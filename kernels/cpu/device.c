@@ -42,13 +42,12 @@ static enum kiln_status cpu_open(int index, const struct device_options *options
         return status;
     }
     device->isa = isa_choose();
-    device->plans = plans_create(device->isa);
+    device->plans = plans_create();
     if (!device->plans) {
         snprintf(why, why_size, "out of memory");
         cpu_close(device);
         return KILN_NO_MEMORY;
     }
-    window_make(&device->window);
     device->account.limit = options ? options->max_bytes : 0;
     *out = device;
     return KILN_OK;

@@ -23,11 +23,6 @@ static const struct lombscargle_simd *const tables[ISA_COUNT][2] = {
 #undef X
 };
 
-/* Tiles that are done, over all curves. */
-void lombscargle_advance(struct lombscargle_job *job) {
-    control_advance(job->stream->control, 1 + atomic_fetch_add(&job->done, 1), job->chunks);
-}
-
 static void tile_run(void *context, size_t chunk, int slot) {
     struct lombscargle_job *job = context;
     const struct curve *curve = &job->curves[chunk / job->tiles];

@@ -51,6 +51,8 @@ bool lombscargle_tile(const struct lombscargle_job *job, const struct curve *cur
 /** Power of one frequency by direct sums; false if cancelled. */
 bool lombscargle_bin(const struct lombscargle_job *job, const struct curve *curve, int64_t k);
 /** Tells that one more tile is done. */
-void lombscargle_advance(struct lombscargle_job *job);
+static inline void lombscargle_advance(struct lombscargle_job *job) {
+    control_advance(job->stream->control, 1 + atomic_fetch_add(&job->done, 1), job->chunks);
+}
 
 #endif

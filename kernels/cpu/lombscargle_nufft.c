@@ -247,7 +247,7 @@ static enum kiln_status plans_find(struct nufft *nufft) {
     struct stream *stream = nufft->job->stream;
     for (int i = 0; i < nufft->shape->bands; i++) {
         size_t length = nufft->shape->band[i].band.length;
-        nufft->plans[i] = plans_take(stream->device->plans, PLAN_NUFFT, length);
+        nufft->plans[i] = plans_take(stream->device->plans, &nufft->simd->plans, length);
         if (!nufft->plans[i])
             return stream_fail(stream, KILN_NO_MEMORY, "no memory for a transform of %zu", length);
     }
@@ -348,7 +348,7 @@ enum kiln_status nufft_begin(struct lombscargle_job *job, const struct nufft_sha
         .job = job,
         .shape = shape,
         .simd = nufft_simd_of(job->stream->isa),
-        .window = &job->stream->device->window,
+        .window = window_get(),
         .together = series < 2 * width || shape->bytes > TOGETHER_BYTES / width,
     };
     *out = nufft;

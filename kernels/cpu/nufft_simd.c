@@ -24,7 +24,8 @@ struct nufft_plan {
     struct fft_element *fines, *coarses;
 };
 
-static void plan_destroy(struct nufft_plan *plan) {
+static void plan_destroy(void *made) {
+    struct nufft_plan *plan = made;
     if (!plan)
         return;
     fft_destroy(plan->down);
@@ -49,7 +50,7 @@ static void twiddles_fill(const struct nufft_plan *plan, size_t step, size_t cou
 }
 
 /* Rows are a power of two near the square root, at least 8; both sides are multiples of 8. */
-static struct nufft_plan *plan_create(size_t length) {
+static void *plan_create(size_t length) {
     struct nufft_plan *plan = calloc(1, sizeof *plan);
     if (!plan)
         return NULL;
@@ -466,8 +467,7 @@ static size_t combine(const struct nufft_tile *tile) {
 
 const struct nufft_simd SIMD_NAME(nufft) = {
     .lanes = LANES,
-    .plan_create = plan_create,
-    .plan_destroy = plan_destroy,
+    .plans = {plan_create, plan_destroy},
     .plan_work = plan_work,
     .plan_down = plan_down,
     .plan_across = plan_across,

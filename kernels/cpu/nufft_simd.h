@@ -18,6 +18,7 @@
 #define KILN_KERNELS_CPU_NUFFT_SIMD_H
 
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/plans.h"
 #include "kernels/cpu/window.h"
 #include "kernels/lombscargle_power.h"
 
@@ -70,9 +71,7 @@ struct nufft_tile {
 
 struct nufft_simd {
     size_t lanes;
-    /** For a length that nufft_length gave; NULL without memory. */
-    struct nufft_plan *(*plan_create)(size_t length);
-    void (*plan_destroy)(struct nufft_plan *plan);
+    struct plan_maker plans; /* of struct nufft_plan, for lengths that nufft_length gave */
     /** Bytes of `middle`, and of work for columns and rows. */
     size_t (*plan_work)(const struct nufft_plan *plan);
     size_t (*plan_down)(const struct nufft_plan *plan);

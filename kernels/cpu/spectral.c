@@ -60,11 +60,12 @@ static enum kiln_status scratch_take(struct solve *solve, struct stream *stream)
 enum kiln_status spectral_launch(struct stream *stream, const void *arguments) {
     const struct spectral_args *args = arguments;
     struct plans *plans = stream->device->plans;
+    const struct spectral_simd *simd = spectral_simd_of(stream->isa);
     struct solve solve = {
         .job = {.args = args,
-                .across = plans_take(plans, PLAN_SINE, (size_t)args->width),
-                .down = plans_take(plans, PLAN_SINE, (size_t)args->height)},
-        .simd = spectral_simd_of(stream->isa),
+                .across = plans_take(plans, &simd->plans, (size_t)args->width),
+                .down = plans_take(plans, &simd->plans, (size_t)args->height)},
+        .simd = simd,
         .stream = stream,
     };
     enum kiln_status status = KILN_NO_MEMORY;

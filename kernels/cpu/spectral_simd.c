@@ -141,10 +141,17 @@ static size_t plan_work(const struct dst *plan) {
     return dst_length(plan) * sizeof(struct dst_element) + dst_work(plan);
 }
 
+static void *plan_create(size_t length) {
+    return dst_create(length);
+}
+
+static void plan_destroy(void *plan) {
+    dst_destroy(plan);
+}
+
 const struct spectral_simd SIMD_NAME(spectral) = {
     .lines = DST_ROWS,
-    .plan_create = dst_create,
-    .plan_destroy = dst_destroy,
+    .plans = {plan_create, plan_destroy},
     .plan_work = plan_work,
     .rows = rows,
     .columns = columns,

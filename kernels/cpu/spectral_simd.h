@@ -8,6 +8,7 @@
 #define KILN_KERNELS_CPU_SPECTRAL_SIMD_H
 
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/plans.h"
 #include "kernels/spectral.h"
 
 #include <stdbool.h>
@@ -23,8 +24,7 @@ struct spectral_job {
 
 struct spectral_simd {
     size_t lines;
-    struct dst *(*plan_create)(size_t length);
-    void (*plan_destroy)(struct dst *plan);
+    struct plan_maker plans; /* of struct dst */
     /** Bytes of work memory (64-byte aligned) for batches of lines of this plan. */
     size_t (*plan_work)(const struct dst *plan);
     /** Batch `batch` of the rows of all planes: b to field, or back from field to x. */

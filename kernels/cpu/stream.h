@@ -14,7 +14,6 @@
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/pool.h"
-#include "kernels/cpu/window.h"
 
 #include <stdbool.h>
 
@@ -24,8 +23,7 @@ struct device {
     struct pool *pool;
     enum isa isa;
     struct memory_account account;
-    struct plans *plans;  /* of transforms */
-    struct window window; /* of non-uniform ones */
+    struct plans *plans; /* of transforms */
 };
 
 struct stream {

@@ -4,6 +4,7 @@
 #include "kernels/cpu/window.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #define PI     3.141592653589793238462643383279502884L
@@ -62,7 +63,10 @@ static void fit(long double (*function)(int, long double), int cell, int count,
     }
 }
 
-void window_make(struct window *window) {
+static struct window shared;
+
+static void window_make(void) {
+    struct window *window = &shared;
     long double powers[POINTS];
     for (int i = 0; i < WINDOW_WIDTH; i++) {
         fit(window_at, i, WINDOW_DEGREE + 1, powers);
@@ -72,6 +76,12 @@ void window_make(struct window *window) {
     fit(inverse_at, 0, WINDOW_TERMS, powers);
     for (int k = 0; k < WINDOW_TERMS; k++)
         window->inverse[k] = (double)powers[k];
+}
+
+const struct window *window_get(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, window_make);
+    return &shared;
 }
 
 void window_cells(const struct window *window, double s, double *values) {

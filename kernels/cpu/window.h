@@ -6,7 +6,7 @@
  * least error, 1e-12 at the band's edge. Polynomials stand for the window and for the inverse of
  * its transform.
  *
- * Threads: constant once made.
+ * Threads: any; constant once made.
  */
 #ifndef KILN_KERNELS_CPU_WINDOW_H
 #define KILN_KERNELS_CPU_WINDOW_H
@@ -25,7 +25,8 @@ struct window {
     double inverse[WINDOW_TERMS];
 };
 
-void window_make(struct window *window);
+/** The one window, made by the first call. */
+const struct window *window_get(void);
 /** The window at its WINDOW_WIDTH cells. */
 void window_cells(const struct window *window, double s, double *values);
 

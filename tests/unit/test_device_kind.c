@@ -15,10 +15,14 @@ static void names(void **state) {
     static const struct {
         const char *name, *kind;
         int index;
-    } good[] = {{"cpu", "cpu", 0}, {"cpu:0", "cpu", 0}, {"cuda", "cuda", 0}, {"cuda:12", "cuda", 12},
+    } good[] = {{"cpu", "cpu", 0},
+                {"cpu:0", "cpu", 0},
+                {"cuda", "cuda", 0},
+                {"cuda:12", "cuda", 12},
                 {"cuda:999", "cuda", 999}};
-    static const char *const bad[] = {"", "c", "cud", "cudax", "cuda:", "cuda:x", "cuda:1x",
-                                      "cuda:1000", "cuda:-1", "CUDA:0", "cuda:0:0", "auto"};
+    static const char *const bad[] = {"",        "c",      "cud",      "cudax",
+                                      "cuda:",   "cuda:x", "cuda:1x",  "cuda:1000",
+                                      "cuda:-1", "CUDA:0", "cuda:0:0", "auto"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         int index = -1;
         const struct device_kind *kind = device_kind_find(good[i].name, &index);
