@@ -300,6 +300,7 @@ void dispatch_destroy(struct dispatch *dispatch) {
     }
     reject_all(dispatch);
     supervisors_stop(dispatch);
+    reject_all(dispatch);
     assert(dispatch->outstanding == 0);
     release(dispatch);
 }
@@ -322,7 +323,7 @@ static void job_reset(struct dispatch *dispatch, struct job *job) {
     job->retry_ns = 0;
     job->joules = 0;
     job->worker = -1;
-    job->revoked = false;
+    job->revoked = job->starved = false;
 }
 
 /* Everything that speaks against the job before it is taken. Writes the job's detail. */
@@ -330,11 +331,9 @@ static enum kiln_status admit_locked(struct dispatch *dispatch, struct job *job)
     if (dispatch->draining) {
         return KILN_DRAINING;
     }
-    if (job->plan.result_bytes > arena_size(dispatch->arena)) {
-        snprintf(job->detail, sizeof job->detail,
-                 "the result may need %.1f MB; this daemon's arena has %.1f MB",
-                 (double)job->plan.result_bytes * 1e-6, (double)arena_size(dispatch->arena) * 1e-6);
-        return KILN_JOB_TOO_LARGE;
+    enum kiln_status status = memory_admit_locked(dispatch, job);
+    if (status != KILN_OK) {
+        return status;
     }
     if (!queue_has_device_locked(dispatch, job->device, job->detail, sizeof job->detail)) {
         return KILN_NO_DEVICE;

@@ -57,7 +57,7 @@ void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor,
         }
         place_clear_locked(dispatch, supervisor, i);
         if (supervisor_canary(supervisor, job)) {
-            canary_lose_locked(dispatch, supervisor);
+            canary_lose_locked(supervisor);
         } else {
             job_lose(dispatch, supervisor, job, how, finished);
         }

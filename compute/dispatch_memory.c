@@ -7,10 +7,15 @@
  * after another has run short. So a job that the device had no memory for is tried again, once for
  * every slot that may have to let go.
  *
+ * Blocks of the arena are their client's and come out of its share (arena.h). A job for which there
+ * is none waits, and those behind it that fit go past: none of them can tell when a client will
+ * have taken its results, so to hold the memory back for one would stop all.
+ *
  * Threads: under the dispatcher's lock.
  */
 #include "compute/codecs/json.h"
 #include "compute/dispatch_private.h"
+#include "compute/shortage.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,15 +78,64 @@ static bool others_give(const struct dispatch *dispatch) {
     return any;
 }
 
+/* What clients' blocks can never have. */
+static uint64_t fixed_bytes(const struct dispatch *dispatch) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < dispatch->count; i++) {
+        bytes += dispatch->supervisors[i].control.size + dispatch->supervisors[i].reserve.size;
+    }
+    return bytes;
+}
+
+enum kiln_status memory_admit_locked(const struct dispatch *dispatch, struct job *job) {
+    uint64_t size = arena_size(dispatch->arena), most = arena_most(dispatch->arena);
+    uint64_t fixed = fixed_bytes(dispatch), result = job->plan.result_bytes;
+    const struct block *body = &job->body;
+    most = most > fixed ? most - fixed : 0;
+    if (result > most || body->size > most - result) {
+        snprintf(job->detail, sizeof job->detail,
+                 "the result may need %.1f MB beside %.1f MB of input; one job may have %.1f MB of "
+                 "this daemon's arena (--arena)",
+                 (double)result * 1e-6, (double)body->size * 1e-6, (double)most * 1e-6);
+        return KILN_JOB_TOO_LARGE;
+    }
+    uint64_t below = body->offset > fixed ? body->offset - fixed : 0;
+    uint64_t above = size - body->offset - body->size;
+    if (body->size > 0 && result > below && result > above) {
+        snprintf(job->detail, sizeof job->detail,
+                 "the result may need %.1f MB, which do not fit beside the input where it has come "
+                 "to lie in the arena (--arena)",
+                 (double)result * 1e-6);
+        return KILN_NO_MEMORY;
+    }
+    return KILN_OK;
+}
+
+enum kiln_status memory_take_result(struct dispatch *dispatch, struct job *job) {
+    enum kiln_status status = arena_take_for(dispatch->arena, &job->holder, job->plan.result_bytes,
+                                             &job->body, &job->result);
+    if (status == KILN_NO_MEMORY) {
+        job->starved = true;
+        shortage_log(dispatch->arena, &job->holder, job->plan.result_bytes);
+    }
+    return status;
+}
+
 enum kiln_status memory_reserve_locked(struct dispatch *dispatch, struct job *job) {
     if (job->body.size == 0) {
         return KILN_OK; /* it takes its result block when it is sent */
     }
-    enum kiln_status status = arena_take(dispatch->arena, job->plan.result_bytes, &job->result);
-    if (status == KILN_JOB_TOO_LARGE) {
-        snprintf(job->detail, sizeof job->detail, "input and result do not fit into the arena");
+    enum kiln_status status = memory_take_result(dispatch, job);
+    if (status == KILN_NO_MEMORY && others_give(dispatch)) {
+        return KILN_OK;
     }
-    return status == KILN_NO_MEMORY && others_give(dispatch) ? KILN_OK : status;
+    if (status != KILN_OK) {
+        snprintf(job->detail, sizeof job->detail,
+                 "the result may need %.1f MB of the arena; they are taken now, or this client's "
+                 "share is",
+                 (double)job->plan.result_bytes * 1e-6);
+    }
+    return status;
 }
 
 bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *supervisor,
@@ -89,7 +143,7 @@ bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *superviso
     uint64_t now = clock_ns();
     /* While others run there, their end may be what it waits for. */
     job->shortages += supervisor->running == 0;
-    if (job->state != JOB_RUNNING || now >= job->deadline_ns ||
+    if (dispatch->stopping || job->state != JOB_RUNNING || now >= job->deadline_ns ||
         job->shortages > supervisor->slots + 1) {
         return false;
     }

@@ -94,6 +94,7 @@ struct supervisor {
     bool exclusive;       /* runs a suspect: nothing beside it */
     bool held;            /* kept free for a suspect, during one pump */
     struct block control; /* PLACES_MAX of struct control */
+    struct block reserve; /* for the canary's result: it never waits for clients' memory */
 
     uint64_t memory_bytes; /* of the device, as far as jobs may take it; 0: not known */
     uint64_t memory_used;  /* by the jobs that run, as planned */
@@ -223,9 +224,15 @@ void memory_learn_locked(const struct dispatch *dispatch, struct supervisor *sup
 bool memory_fits(const struct supervisor *supervisor, uint64_t bytes);
 /** False where no device that the job may run on could ever hold it; writes its detail. */
 bool memory_possible_locked(const struct dispatch *dispatch, struct job *job);
+/** Takes a job's result block, within its client's share of the arena. Errors as arena_take_for;
+   the log is told. */
+enum kiln_status memory_take_result(struct dispatch *dispatch, struct job *job);
 /** The result block of a new job with an input, where there is one; KILN_OK also where it may wait.
- */
+    Writes the job's detail. */
 enum kiln_status memory_reserve_locked(struct dispatch *dispatch, struct job *job);
+/** KILN_JOB_TOO_LARGE where input and result could never lie in the arena together, however empty
+    it is; KILN_NO_MEMORY where they cannot for where the input lies. Writes the job's detail. */
+enum kiln_status memory_admit_locked(const struct dispatch *dispatch, struct job *job);
 /** Puts a job back that ran out of device memory; false if it has been tried often enough. */
 bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job);
 /** When jobs wait for each other's inputs, the youngest gives way. */
@@ -258,8 +265,10 @@ void canary_send_locked(struct dispatch *dispatch, struct supervisor *supervisor
 /** The canary's answer is in. */
 void canary_end_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                        enum kiln_status status);
+/** Takes what a worker's canaries need, once. Errors as arena_take. */
+enum kiln_status canary_reserve(struct dispatch *dispatch, struct supervisor *supervisor);
 /** The canary died with its worker. */
-void canary_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor);
+void canary_lose_locked(struct supervisor *supervisor);
 
 /* dispatch_devices.c */
 

@@ -12,8 +12,7 @@
  *                                attempt 0: QUEUED as attempt 1; attempt 1: FREE (done) ◀────┘
  *
  * The queue is first come, first served, except that a job which cannot run now (its device is busy
- * or restarting, or there is no memory for its result) does not hold up those behind it that can
- * (those that lack memory themselves excepted).
+ * or restarting, or there is no memory for its result) does not hold up those behind it that can.
  * Jobs with an input block take their result block when they arrive, if there is room, others when
  * they are sent. Where jobs that hold inputs wait for each other's memory, the youngest gives way
  * (dispatch_memory.c).
@@ -140,7 +139,6 @@ static enum kiln_status queued_send(struct dispatch *dispatch, struct supervisor
 
 void queue_pump_locked(struct dispatch *dispatch) {
     struct job *next;
-    bool short_of_memory = false;
     uint64_t now = dispatch->queue.count > 0 ? clock_ns() : 0;
     dispatch->starved = false;
     for (struct job *job = dispatch->queue.head; job && any_room(dispatch); job = next) {
@@ -149,10 +147,6 @@ void queue_pump_locked(struct dispatch *dispatch) {
             dispatch_hurry_locked(dispatch, job->retry_ns);
             continue;
         }
-        if (short_of_memory && job->result.size == 0) {
-            continue; /* memory is first come, first served: else large jobs would never get theirs
-                       */
-        }
         struct supervisor *supervisor = choose(dispatch, job);
         if (!supervisor) {
             continue;
@@ -160,7 +154,6 @@ void queue_pump_locked(struct dispatch *dispatch) {
         enum kiln_status status = queued_send(dispatch, supervisor, job, &next);
         if (status != KILN_OK) {
             dispatch->starved = true;
-            short_of_memory = short_of_memory || status == KILN_NO_MEMORY;
         }
     }
     for (int i = 0; i < dispatch->count; i++) {
@@ -311,6 +304,9 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
     }
     snprintf(job->device_name, sizeof job->device_name, "%s", supervisor->name);
     account(supervisor, job, answer->gathered, status);
+    if (status == KILN_NO_MEMORY && dispatch->stopping) {
+        status = KILN_DRAINING; /* it would have been tried again */
+    }
     queue_end_locked(dispatch, job, status, job->detail, finished);
     return true;
 }

@@ -134,9 +134,10 @@ void job_types_assert(void);
 /** One job. Filled by the front, owned by the dispatcher between submit and done. */
 struct job {
     const struct job_type *type;
-    uint64_t id;        /* unique in this daemon, given by dispatch_submit */
-    enum format format; /* of the result */
-    char device[24];    /* wanted device ("cuda:0"), "" for any */
+    uint64_t id;          /* unique in this daemon, given by dispatch_submit */
+    enum format format;   /* of the result */
+    char device[24];      /* wanted device ("cuda:0"), "" for any */
+    struct holder holder; /* whose share of the arena its blocks are taken from */
     uint32_t owner;     /* who may cancel it (the submitter's number), 0 for nobody in particular */
     struct trace trace; /* of the request that brought it; empty for none */
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
@@ -173,6 +174,7 @@ struct job {
     int worker;        /* that runs it, or died with it */
     int suspect;       /* the first one that died with it, once attempt is 1 */
     int state;
+    bool starved; /* has waited for memory */
     bool revoked; /* dispatch_cancel has asked for its end */
 };
 

@@ -340,7 +340,7 @@ enum kiln_status body_read(struct exchange *exchange, char format[FORMAT_TEXT_MA
     struct reading reading = {
         .exchange = exchange,
         .type = exchange->match.route->type,
-        .series = {.arena = exchange->service->arena},
+        .series = {.arena = exchange->service->arena, .holder = exchange_holder(exchange)},
     };
     form_init(&reading.form, reading.type->fields, exchange->job.params, &exchange->complaints);
     exchange->job.input.kind = INPUT_NONE;

@@ -119,7 +119,7 @@ enum kiln_status reading_base64(struct reading *reading, const char *name, const
         return KILN_OK;
     }
     form_mark(&reading->form, name);
-    enum kiln_status status = arena_take(arena, size / 4 * 3 + 3, &exchange->job.body);
+    enum kiln_status status = exchange_take(exchange, size / 4 * 3 + 3, NULL, &exchange->job.body);
     if (status != KILN_OK) {
         return exchange_fault(exchange, status, "There is no room for \"%s\" now.", name);
     }

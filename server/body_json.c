@@ -115,7 +115,7 @@ static enum kiln_status blob_read(struct reading *reading, const char *name,
     if (memchr(value->text, '\\', value->size) == NULL) {
         return reading_base64(reading, name, value->text + 1, value->size - 2);
     }
-    enum kiln_status status = arena_take(arena, value->size, &plain);
+    enum kiln_status status = exchange_take(reading->exchange, value->size, NULL, &plain);
     if (status != KILN_OK) {
         return exchange_fault(reading->exchange, status, "There is no room for \"%s\" now.", name);
     }

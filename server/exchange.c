@@ -3,6 +3,7 @@
  */
 #include "server/exchange.h"
 
+#include "compute/shortage.h"
 #include "server/cors.h"
 #include "server/hosts.h"
 #include "server/jobs.h"
@@ -18,7 +19,10 @@
 #include <string.h>
 #include <strings.h>
 
-#define BODY_FIRST (UINT64_C(64) << 10) /* first block of a body of unknown length */
+#define BODY_FIRST (UINT64_C(64) << 10) /* first block of a body, at most */
+
+/* The second word of a holder: families of addresses have theirs (addresses.c). */
+enum { HOLDER_KEY = 1, HOLDER_LOCAL = 2 };
 
 struct exchange *exchange_create(struct service *service, struct client *client,
                                  struct MHD_Connection *connection, const char *target) {
@@ -142,18 +146,65 @@ static enum kiln_status request_check(struct exchange *exchange, const char *met
     return body ? jobs_media_check(exchange) : KILN_OK;
 }
 
-/* One byte more than the body, so that text in it can be ended by a NUL in place. */
-static enum kiln_status body_take(struct exchange *exchange, uint64_t size) {
-    enum kiln_status status = arena_take(exchange->service->arena, size + 1, &exchange->body);
+const struct holder *exchange_holder(struct exchange *exchange) {
+    struct holder *holder = &exchange->job.holder;
+    uint32_t owner = access_owner(exchange);
+    if (holder->name != NULL) {
+        return holder;
+    }
+    if (owner != 0) {
+        *holder = (struct holder){{owner, HOLDER_KEY}, exchange->pass.grant->key.id};
+    } else {
+        struct address address = {{0, 0}};
+        if (exchange->client != NULL) {
+            address = client_address(exchange->client);
+        }
+        *holder =
+            (struct holder){{address.words[0], address.words[1]}, client_name(exchange->client)};
+        if (address.words[1] == 0) {
+            holder->words[1] = HOLDER_LOCAL;
+        }
+    }
+    return holder;
+}
+
+enum kiln_status exchange_take(struct exchange *exchange, uint64_t size, const struct block *own,
+                               struct block *block) {
+    struct arena *arena = exchange->service->arena;
+    const struct holder *holder = exchange_holder(exchange);
+    enum kiln_status status = arena_take_for(arena, holder, size, own, block);
+    if (status == KILN_NO_MEMORY) {
+        shortage_log(arena, holder, size);
+    }
+    return status;
+}
+
+/* Notes why a body of so many bytes finds no room. */
+static enum kiln_status body_refuse(struct exchange *exchange, enum kiln_status status,
+                                    uint64_t size) {
     if (status == KILN_JOB_TOO_LARGE) {
         return exchange_fault(exchange, KILN_TOO_LARGE,
                               "A body of %llu bytes does not fit into the arena (--arena).",
                               (unsigned long long)size);
     }
-    if (status != KILN_OK) {
-        return exchange_fault(exchange, status, "There is no room for this body now.");
+    return exchange_fault(exchange, status,
+                          "There is no room for this body of %llu bytes now: the arena is taken, "
+                          "or this client's share of it.",
+                          (unsigned long long)size);
+}
+
+/* Whether there would be room for the body that the head announces. Nothing is taken for it. */
+static enum kiln_status body_expect(struct exchange *exchange) {
+    struct arena *arena = exchange->service->arena;
+    uint64_t size = exchange->framing.length;
+    if (!exchange->framing.sized || size == 0) {
+        return KILN_OK;
     }
-    return KILN_OK;
+    enum kiln_status status = arena_probe(arena, exchange_holder(exchange), size + 1);
+    if (status == KILN_NO_MEMORY) {
+        shortage_log(arena, exchange_holder(exchange), size + 1);
+    }
+    return status == KILN_OK ? KILN_OK : body_refuse(exchange, status, size);
 }
 
 static enum MHD_Result options_reply(struct exchange *exchange) {
@@ -187,32 +238,44 @@ enum MHD_Result exchange_begin(struct exchange *exchange, const char *method, co
         return exchange->close ? options_reply(exchange) : MHD_YES;
     }
     if (access_check(exchange) != KILN_OK || request_check(exchange, method) != KILN_OK ||
-        (exchange->framing.sized && exchange->framing.length > 0 &&
-         body_take(exchange, exchange->framing.length) != KILN_OK)) {
+        body_expect(exchange) != KILN_OK) {
         return begin_end(exchange);
     }
     exchange->close = false;
     return MHD_YES;
 }
 
-/* Makes room for `size` bytes in a body of unknown length. */
+/* Makes room for `size` bytes of the body, and one more, so that text in it can be ended by a NUL
+   in place. What is taken doubles, up to what can come: longer where it lies if that is possible,
+   else elsewhere. */
 static enum kiln_status body_grow(struct exchange *exchange, uint64_t size) {
     struct arena *arena = exchange->service->arena;
-    struct block old = exchange->body;
+    struct block old = exchange->body, larger;
     if (size < old.size) {
         return KILN_OK;
     }
+    uint64_t most =
+        (exchange->framing.sized ? exchange->framing.length : exchange->service->limits.max_body) +
+        1;
     uint64_t wanted = old.size * 2 > BODY_FIRST ? old.size * 2 : BODY_FIRST;
-    uint64_t most = exchange->service->limits.max_body;
-    wanted = wanted > size ? wanted : size;
-    exchange->body = (struct block){0, 0};
-    enum kiln_status status = body_take(exchange, wanted < most ? wanted : most);
-    if (status == KILN_OK && old.size > 0) {
-        memcpy(arena_at(arena, exchange->body.offset), arena_at(arena, old.offset),
+    wanted = wanted > size ? wanted : size + 1;
+    wanted = wanted < most ? wanted : most;
+    if (old.size > 0 && arena_extend(arena, &exchange->body, wanted)) {
+        client_holds(exchange->client, exchange->body.size);
+        return KILN_OK;
+    }
+    enum kiln_status status = exchange_take(exchange, wanted, &old, &larger);
+    if (status != KILN_OK) {
+        return body_refuse(exchange, status, most - 1);
+    }
+    if (old.size > 0) {
+        memcpy(arena_at(arena, larger.offset), arena_at(arena, old.offset),
                (size_t)exchange->body_size);
     }
     arena_give(arena, &old);
-    return status;
+    exchange->body = larger;
+    client_holds(exchange->client, larger.size);
+    return KILN_OK;
 }
 
 enum MHD_Result exchange_feed(struct exchange *exchange, const char *bytes, size_t *size) {
@@ -232,6 +295,7 @@ enum MHD_Result exchange_feed(struct exchange *exchange, const char *bytes, size
     }
     /* The library takes no answer in the middle of a body: throw the rest away, within bounds. */
     arena_give(exchange->service->arena, &exchange->body);
+    client_holds(exchange->client, 0);
     exchange->discarded += *size;
     *size = 0;
     return exchange->discarded > limit ? MHD_NO : MHD_YES;

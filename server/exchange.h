@@ -6,6 +6,9 @@
  * comes BACK on the listener's thread, which answers. Whoever calls exchange_resume must not touch
  * the exchange afterwards.
  *
+ * Memory: a body takes what has come of it and at most as much again, never what its head says will
+ * come; a small one lies in one block from its first byte.
+ *
  * Ownership: made when the request line arrives, destroyed when the library reports completion. Its
  * blocks go back to the arena at the latest then; a result's block belongs to the response.
  * Threads: one at a time, as above.
@@ -107,6 +110,13 @@ void exchange_resume(struct exchange *exchange);
 /** Notes what is wrong, to be answered as a problem (printf format). Returns `status`. */
 enum kiln_status exchange_fault(struct exchange *exchange, enum kiln_status status,
                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** Whose share of the arena the request's blocks are: its key's, else its address's. */
+const struct holder *exchange_holder(struct exchange *exchange);
+/** A block for the request, within that share (arena_take_for). The log is told where there is no
+    room. */
+enum kiln_status exchange_take(struct exchange *exchange, uint64_t size, const struct block *own,
+                               struct block *block);
 
 /** Value of a request header or NULL. */
 const char *exchange_header(const struct exchange *exchange, const char *name);

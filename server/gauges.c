@@ -184,13 +184,23 @@ static void devices_print(struct text *text, struct dispatch *dispatch) {
 
 static void arena_print(struct text *text, struct arena *arena) {
     struct arena_stats stats;
+    struct holding most = {.bytes = 0};
     arena_stats(arena, &stats);
+    arena_holders(arena, &most, 1);
     const struct gauge rows[] = {
         {"kiln_arena_bytes", "gauge", "Size of the arena.", (double)stats.size},
         {"kiln_arena_used_bytes", "gauge", "Taken now.", (double)stats.used},
         {"kiln_arena_peak_bytes", "gauge", "Most ever taken.", (double)stats.peak},
         {"kiln_arena_blocks", "gauge", "Blocks taken now.", (double)stats.blocks},
         {"kiln_arena_failures_total", "counter", "Blocks refused.", (double)stats.failures},
+        {"kiln_arena_over_share_total", "counter",
+         "Blocks refused although there was room: their client's share was used up.",
+         (double)stats.over_share},
+        {"kiln_arena_largest_free_bytes", "gauge", "Free in one piece.", (double)stats.largest},
+        {"kiln_arena_clients", "gauge", "Keys or addresses that hold blocks.",
+         (double)stats.holders},
+        {"kiln_arena_client_most_bytes", "gauge", "What the one that holds most holds.",
+         (double)most.bytes},
     };
     gauges_list(text, rows, COUNT(rows));
 }
@@ -238,6 +248,9 @@ static void process_print(struct text *text, struct service *service) {
     const struct gauge rows[] = {
         {"kiln_connections", "gauge", "Open connections.", (double)open},
         {"kiln_connections_cut_total", "counter", "Connections cut for crawling.", (double)cut},
+        {"kiln_connections_most", "gauge",
+         "Connections that are taken at most: --connections, or what descriptors allow.",
+         (double)addresses_most(service->addresses)},
         {"kiln_connections_refused_total", "counter", "Connections refused for --connections.",
          (double)over_total},
         {"kiln_connections_refused_address_total", "counter",

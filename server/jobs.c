@@ -147,6 +147,7 @@ static void job_prepare(struct exchange *exchange) {
     job->type = exchange->match.route->type;
     job->watch_fd = client_fd(exchange->client);
     job->owner = access_owner(exchange);
+    exchange_holder(exchange);
     job->trace = exchange->tracing.trace;
     if (job_check(exchange) != KILN_OK) {
         return;

@@ -179,7 +179,7 @@ static struct MHD_Daemon *daemon_start(struct service *service, const struct tls
 }
 
 /* A loop takes a good fifth of what one GPU does of small pictures. */
-static size_t loops_wanted(const struct options *options) {
+size_t listener_loops(const struct options *options) {
     size_t suit = (size_t)pool_processors() / 4;
     suit = suit < 1 ? 1 : suit > 4 ? 4 : suit;
     return options->http_threads > 0 ? options->http_threads : suit;
@@ -205,7 +205,7 @@ bool listener_create(struct service *service, struct listener **out, char *why, 
     if (fd < 0) {
         return false;
     }
-    size_t loops = loops_wanted(options);
+    size_t loops = listener_loops(options);
     struct listener *listener = calloc(1, sizeof *listener + loops * sizeof(struct loop *));
     snprintf(why, why_size, "the HTTP library could not start (see the debug log)");
     bool good = listener != NULL &&

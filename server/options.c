@@ -80,6 +80,8 @@ static const struct option_row rows[] = {
      "event loops; more serve more requests at a time; 0: one for every four cores, up to four"},
     {"idle-timeout", OPTION_SECONDS, AT(idle_timeout), 1, 3600, "30", NULL,
      "silence, or crawling, after which a connection is cut"},
+    {"transfer-timeout", OPTION_SECONDS, AT(transfer_timeout), 1, 86400, "600", NULL,
+     "longest time for a body to come, or an answer to be taken; a large one must keep pace"},
     {"keys", OPTION_TEXT, AT(keys), 0, 0, "", NULL,
      "file of API keys (`kilnd key new` makes one); read again on SIGHUP"},
     {"wrong-keys", OPTION_COUNT, AT(wrong_keys), 0, 1000000, "30", NULL,

@@ -108,6 +108,7 @@ enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Resp
     exchange->stage = STAGE_ANSWERED;
     exchange->http = http;
     exchange->answer_size = exchange->method == METHOD_HEAD ? 0 : size;
+    client_holds(exchange->client, exchange->answer_size);
     client_phase_set(exchange->client, CLIENT_SENDING);
     return MHD_queue_response(exchange->connection, (unsigned int)http, response);
 }

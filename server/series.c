@@ -22,9 +22,14 @@ enum kiln_status series_reserve(struct series *series, uint64_t count, struct ar
         return KILN_JOB_TOO_LARGE;
     }
     uint64_t needed = series->used + count * sizeof(double);
-    if (needed > series->block.size || series->block.size == 0) {
+    bool roomy = needed <= series->block.size && series->block.size > 0;
+    if (!roomy && series->block.size > 0) {
+        roomy = arena_extend(series->arena, &series->block, needed);
+    }
+    if (!roomy) {
         struct block larger;
-        enum kiln_status status = arena_take(series->arena, needed, &larger);
+        enum kiln_status status =
+            arena_take_for(series->arena, series->holder, needed, &series->block, &larger);
         if (status != KILN_OK) {
             return status;
         }

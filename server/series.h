@@ -14,6 +14,7 @@
 
 struct series {
     struct arena *arena;
+    const struct holder *holder; /* whose share it is; NULL: the daemon's */
     struct block block;
     uint64_t used; /* bytes */
 };

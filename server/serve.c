@@ -13,6 +13,7 @@
 #include "server/activation.h"
 #include "server/addresses.h"
 #include "server/cors.h"
+#include "server/descriptors.h"
 #include "server/jobs.h"
 #include "server/listener.h"
 #include "server/loader.h"
@@ -20,12 +21,12 @@
 #include "server/service.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -42,15 +43,6 @@ static void signals_block(sigset_t *set, bool reloads) {
     }
     pthread_sigmask(SIG_BLOCK, set, NULL);
     signal(SIGPIPE, SIG_IGN);
-}
-
-/* Every connection is a descriptor. */
-static void descriptors_raise(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 /* What workers inherit: the log level, their sandbox, and where the driver caches compiled kernels.
@@ -133,14 +125,48 @@ static void stop(struct service *service, struct listener *listener) {
     service_finish(service);
 }
 
-/* Who may come in. */
-static bool doors_make(struct service *service, const struct options *options, char *why,
-                       size_t why_size) {
-    service->addresses = addresses_create(options->connections, options->connections_per_address);
+static void device_count(const struct device_view *view, void *context) {
+    uint64_t *count = context;
+    *count += view->state != DEVICE_OFF;
+}
+
+/* As many connections as --connections says, or as there are descriptors for. */
+static bool connections_make(struct service *service, const struct options *options, uint64_t limit,
+                             char *why, size_t why_size) {
+    struct descriptors plan;
+    uint64_t devices = 0;
+    dispatch_devices(service->dispatch, device_count, &devices);
+    if (!descriptors_plan(limit, descriptors_open(), listener_loops(options), devices,
+                          options->connections, &plan)) {
+        snprintf(why, why_size,
+                 "the limit of open files (ulimit -n, LimitNOFILE=) is %" PRIu64 "; the daemon "
+                 "itself needs %" PRIu64 " and each connection one more: at least %" PRIu64
+                 " would do",
+                 limit, plan.kept, plan.kept + 16);
+        return false;
+    }
+    if (plan.connections < options->connections) {
+        log_warning("--connections %" PRIu64 " is more than the limit of open files (ulimit -n, "
+                    "LimitNOFILE=) of %" PRIu64 " leaves room for: %" PRIu64
+                    " connections are taken",
+                    options->connections, limit, plan.connections);
+    }
+    service->addresses = addresses_create(plan.connections, options->connections_per_address);
     if (service->addresses == NULL) {
         snprintf(why, why_size, "no memory for --connections");
         return false;
     }
+    if (clients_create(options->idle_timeout, options->transfer_timeout, (size_t)plan.lingers,
+                       &service->clients) != KILN_OK) {
+        snprintf(why, why_size, "threads cannot be made");
+        return false;
+    }
+    return true;
+}
+
+/* Who may come in. */
+static bool doors_make(struct service *service, const struct options *options, char *why,
+                       size_t why_size) {
     if (options->keys[0] != '\0') {
         service->access = access_create(options->keys, options->wrong_keys, why, why_size);
         if (service->access == NULL) {
@@ -154,7 +180,7 @@ static bool doors_make(struct service *service, const struct options *options, c
     return true;
 }
 
-static bool start(struct service *service, const struct options *options,
+static bool start(struct service *service, const struct options *options, uint64_t descriptors,
                   struct listener **listener, char *why, size_t why_size) {
     enum kiln_status status = service_init(service, options);
     if (status != KILN_OK) {
@@ -164,8 +190,7 @@ static bool start(struct service *service, const struct options *options,
     if (!doors_make(service, options, why, why_size)) {
         return false;
     }
-    if (clients_create(options->idle_timeout, &service->clients) != KILN_OK ||
-        loader_create(&service->loader) != KILN_OK) {
+    if (loader_create(&service->loader) != KILN_OK) {
         snprintf(why, why_size, "threads cannot be made");
         return false;
     }
@@ -173,6 +198,9 @@ static bool start(struct service *service, const struct options *options,
     if (status != KILN_OK) {
         snprintf(why, why_size, "no device can be used as --device %.60s says: %s", options->device,
                  status_row(status)->title);
+        return false;
+    }
+    if (!connections_make(service, options, descriptors, why, why_size)) {
         return false;
     }
     sandbox_enter(SANDBOX_OPENING); /* whoever has to start programs has been started */
@@ -227,11 +255,11 @@ int serve_run(const struct options *options) {
     }
     notify_open();
     signals_block(&set, options->keys[0] != '\0');
-    descriptors_raise();
+    uint64_t descriptors = descriptors_raise(options->connections);
     environment_set(options);
     job_types_assert();
     router_init();
-    if (!start(service, options, &listener, why, sizeof why)) {
+    if (!start(service, options, descriptors, &listener, why, sizeof why)) {
         log_error("%s", why);
         goto out;
     }
