@@ -49,7 +49,11 @@ static enum kiln_status cpu_open(int index, const struct device_options *options
         return KILN_NO_MEMORY;
     }
     window_make(&device->window);
-    device->account.limit = options ? options->max_bytes : 0;
+    device->account.limit = cpu_memory_total();
+    if (options && options->max_bytes > 0 &&
+        (device->account.limit == 0 || options->max_bytes < device->account.limit)) {
+        device->account.limit = options->max_bytes;
+    }
     *out = device;
     return KILN_OK;
 }
@@ -74,6 +78,7 @@ const struct backend cpu_backend = {
     .stream_create = cpu_stream_create,
     .stream_destroy = cpu_stream_destroy,
     .begin = cpu_stream_begin,
+    .rest = cpu_stream_rest,
     .phase = cpu_stream_phase,
     .upload = cpu_stream_upload,
     .reserve = cpu_stream_reserve,
