@@ -115,9 +115,10 @@ static const char help_NO_DEVICE[] =
     "and the reason. Broken devices are tried again from time to time.";
 
 static const char help_NO_MEMORY[] =
-    "The daemon's arena for inputs and results, or the device's memory, is full now with other "
-    "jobs. Nothing is wrong with the request: try again after the number of seconds in the "
-    "Retry-After header, or start the daemon with a larger --arena.";
+    "The daemon's arena for inputs and results, this client's share of it, or the device's memory "
+    "is taken now by other jobs and by answers that have not been read yet. Nothing is wrong with "
+    "the request: try again after the number of seconds in the Retry-After header, or start the "
+    "daemon with a larger --arena.";
 
 static const char help_DRAINING[] =
     "The daemon was told to stop: it finishes the jobs that it has and takes no new ones. Try "
