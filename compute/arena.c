@@ -19,6 +19,7 @@
 #include <assert.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -53,6 +54,7 @@ struct arena {
     struct account *accounts; /* ARENA_HOLDERS_MAX + 1 */
     uint16_t buckets[BUCKETS];
     uint16_t unused, touched; /* first account that was given back; how many were ever used */
+    _Atomic uint64_t gives;
     pthread_mutex_t lock;
     struct arena_stats stats;
 };
@@ -229,6 +231,10 @@ static bool share_allows(const struct arena *arena, const struct account *accoun
            (alone && left >= arena->size / ARENA_RESERVE);
 }
 
+uint64_t arena_gives(const struct arena *arena) {
+    return atomic_load_explicit(&arena->gives, memory_order_relaxed);
+}
+
 uint64_t arena_most(const struct arena *arena) {
     return arena->size - arena->size / ARENA_RESERVE;
 }
@@ -356,6 +362,9 @@ static uint32_t pages_of(uint64_t size) {
 
 /* `bytes` more of the arena, or less, in the hand of this account. */
 static void count_used(struct arena *arena, uint16_t account, int64_t bytes) {
+    if (bytes < 0) {
+        atomic_fetch_add_explicit(&arena->gives, 1, memory_order_relaxed);
+    }
     arena->stats.used += (uint64_t)bytes;
     arena->accounts[account].holding.bytes += (uint64_t)bytes;
     if (arena->stats.used > arena->stats.peak) {

@@ -88,6 +88,9 @@ enum kiln_status arena_probe(struct arena *arena, const struct holder *holder, u
 /** Makes a block longer where it lies, to `size` bytes at least; false where what follows is taken
     or its holder's share is used up. */
 bool arena_extend(struct arena *arena, struct block *block, uint64_t size);
+/** Counts how often something was given back: a take that was refused will be again as long as it
+    stays the same. Any thread, without the lock. */
+uint64_t arena_gives(const struct arena *arena);
 /** The most that one holder can ever have. */
 uint64_t arena_most(const struct arena *arena);
 /** Returns the tail past `size` bytes to the allocator. */

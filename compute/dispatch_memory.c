@@ -112,11 +112,18 @@ enum kiln_status memory_admit_locked(const struct dispatch *dispatch, struct job
 }
 
 enum kiln_status memory_take_result(struct dispatch *dispatch, struct job *job) {
+    uint64_t gives = arena_gives(dispatch->arena);
+    if (job->starved && job->starved_at == gives) {
+        return KILN_NO_MEMORY; /* nothing has been given back since */
+    }
     enum kiln_status status = arena_take_for(dispatch->arena, &job->holder, job->plan.result_bytes,
                                              &job->body, &job->result);
+    if (status == KILN_NO_MEMORY && !job->starved) {
+        shortage_log(dispatch->arena, &job->holder, job->plan.result_bytes);
+    }
     if (status == KILN_NO_MEMORY) {
         job->starved = true;
-        shortage_log(dispatch->arena, &job->holder, job->plan.result_bytes);
+        job->starved_at = gives;
     }
     return status;
 }
@@ -152,6 +159,24 @@ bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *superviso
     queue_return_locked(dispatch, job);
     dispatch_hurry_locked(dispatch, job->retry_ns);
     return true;
+}
+
+void memory_thin_locked(struct dispatch *dispatch, struct job_list *finished) {
+    size_t starved = 0;
+    for (const struct job *job = dispatch->queue.head; job; job = job->next) {
+        starved += job->starved && job->result.size == 0;
+    }
+    struct job *previous;
+    for (struct job *job = dispatch->queue.tail; job && starved > dispatch->queue_max / 2;
+         job = previous) {
+        previous = job->previous;
+        if (job->starved && job->result.size == 0) {
+            job_list_remove(&dispatch->queue, job);
+            queue_end_locked(dispatch, job, KILN_NO_MEMORY,
+                             "too many jobs wait for room in the arena already", finished);
+            starved--;
+        }
+    }
 }
 
 void memory_unlock_locked(struct dispatch *dispatch, uint64_t now, struct job_list *finished) {

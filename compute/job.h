@@ -174,8 +174,9 @@ struct job {
     int worker;        /* that runs it, or died with it */
     int suspect;       /* the first one that died with it, once attempt is 1 */
     int state;
-    bool starved; /* has waited for memory */
-    bool revoked; /* dispatch_cancel has asked for its end */
+    bool starved;        /* has waited for memory */
+    uint64_t starved_at; /* arena_gives when there was none last */
+    bool revoked;        /* dispatch_cancel has asked for its end */
 };
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "compute/log.h"
 #include "compute/sandbox.h"
+#include "kernels/cpu/cgroup.h"
 #include "server/access.h"
 #include "server/activation.h"
 #include "server/addresses.h"
@@ -180,9 +181,22 @@ static bool doors_make(struct service *service, const struct options *options, c
     return true;
 }
 
+/* What is set aside may be more than this process may ever have. */
+static void memory_compare(const struct options *options) {
+    struct cgroup_memory group;
+    cgroup_memory_read("", &group);
+    if (options->arena > group.limit || options->cache_bytes > group.limit - options->arena) {
+        log_warning("--arena and --cache-bytes come to %.1f MB together, but the control group may "
+                    "have %.1f MB: the kernel will end the daemon when they fill up",
+                    (double)(options->arena + options->cache_bytes) * 1e-6,
+                    (double)group.limit * 1e-6);
+    }
+}
+
 static bool start(struct service *service, const struct options *options, uint64_t descriptors,
                   struct listener **listener, char *why, size_t why_size) {
     enum kiln_status status = service_init(service, options);
+    memory_compare(options);
     if (status != KILN_OK) {
         snprintf(why, why_size, "the arena (--arena) or the cache (--cache-bytes) cannot be made");
         return false;

@@ -249,13 +249,13 @@ static void what_waits_for_room_stops_nobody(void **state) {
 
 /* One client's unread results stop its own next ones and no other's. */
 static void a_client_that_has_its_share_waits_alone(void **state) {
-    enum { MOST = 24 };
+    enum { MOST = 24, QUEUE = 64 };
     struct rig rig;
     struct call held[MOST], other;
     struct dispatch_stats stats;
     int done = 0;
     (void)state;
-    rig_open(&rig, 1, MOST, 60, 1 << 20);
+    rig_open(&rig, 1, QUEUE, 60, 1 << 20);
     rig_wait_state(&rig, "cpu:0", DEVICE_READY);
     for (int i = 0; i < MOST; i++) {
         call_init(&held[i], DEED_FILL, i, 60 * KIB);
@@ -272,6 +272,47 @@ static void a_client_that_has_its_share_waits_alone(void **state) {
     assert_in_range(done, 9, 11); /* two thirds of 17 */
     assert_int_equal(stats.queued, MOST - done);
     for (int i = 0; i < MOST; i++) { /* as they are taken, the others follow */
+        call_expect_filled(&rig, &held[i]);
+    }
+    rig_close(&rig);
+}
+
+/* Jobs that wait for room leave half of the queue to those that wait for the device. */
+static void waiting_for_room_leaves_half_the_queue(void **state) {
+    enum { QUEUE = 8 };
+    struct rig rig;
+    struct call unread, gate, held[QUEUE], other;
+    struct dispatch_stats stats;
+    (void)state;
+    rig_open(&rig, 1, QUEUE, 60, 1 << 20);
+    rig_wait_state(&rig, "cpu:0", DEVICE_READY);
+    call_init(&unread, DEED_FILL, 1, 500 * KIB);
+    call_holder(&unread, 1);
+    call_submit(&rig, &unread);
+    assert_int_equal(call_wait(&unread), KILN_OK);
+    for (int i = 0; i < QUEUE; i++) {
+        call_init(&held[i], DEED_FILL, i, 300 * KIB);
+        call_holder(&held[i], 1);
+        call_submit(&rig, &held[i]);
+    }
+    for (int i = QUEUE / 2; i < QUEUE; i++) { /* the youngest */
+        assert_int_equal(call_wait(&held[i]), KILN_NO_MEMORY);
+        call_finish(&rig, &held[i]);
+    }
+    call_init(&gate, DEED_GATE, 1, 5000);
+    struct trouble_shared *shared = call_share(&rig, &gate);
+    call_submit(&rig, &gate);
+    rig_wait_begun(shared);
+    call_init(&other, DEED_FILL, 2, 5000); /* waits for the device */
+    call_holder(&other, 2);
+    call_submit(&rig, &other);
+    dispatch_stats(rig.dispatch, &stats);
+    assert_int_equal(stats.queued, QUEUE / 2 + 1);
+    atomic_store(&shared->open, 1);
+    call_expect_filled(&rig, &gate);
+    call_expect_filled(&rig, &other);
+    call_finish(&rig, &unread);
+    for (int i = 0; i < QUEUE / 2; i++) {
         call_expect_filled(&rig, &held[i]);
     }
     rig_close(&rig);
@@ -344,6 +385,7 @@ int main(int count, char **arguments) {
         cmocka_unit_test(a_result_that_cannot_lie_beside_its_input),
         cmocka_unit_test(what_waits_for_room_stops_nobody),
         cmocka_unit_test(a_client_that_has_its_share_waits_alone),
+        cmocka_unit_test(waiting_for_room_leaves_half_the_queue),
         cmocka_unit_test(a_full_arena_leaves_devices_ready),
         cmocka_unit_test(a_shortage_at_the_end_is_the_end),
     };
