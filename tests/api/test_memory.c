@@ -4,7 +4,7 @@
  * Arenas are small, so that what would take a day and a gigabyte takes a moment. Nothing here is
  * measured: what must come about is waited for, what must not hold is asked of the metrics.
  */
-#include "tests/api/lib_daemon.h"
+#include "tests/api/lib_keys.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -51,16 +51,21 @@ static bool send_all(int fd, const char *bytes, size_t size) {
     return true;
 }
 
-/* The head of a body of `length` bytes. */
-static int head_send(const struct daemon *daemon, const char *address, size_t length) {
-    char head[256];
+/* The head of a body of `length` bytes, with one more header line ("" for none). */
+static int head_send_with(const struct daemon *daemon, const char *address, size_t length,
+                          const char *header) {
+    char head[512];
     int fd = open_from(daemon, address);
     int size = snprintf(head, sizeof head,
                         "POST /v1/laplacian HTTP/1.1\r\nHost: x\r\nContent-Type: "
-                        "application/octet-stream\r\nContent-Length: %zu\r\n\r\nP5\n",
-                        length);
+                        "application/octet-stream\r\n%s%sContent-Length: %zu\r\n\r\nP5\n",
+                        header, header[0] != '\0' ? "\r\n" : "", length);
     assert_true(send_all(fd, head, (size_t)size));
     return fd;
+}
+
+static int head_send(const struct daemon *daemon, const char *address, size_t length) {
+    return head_send_with(daemon, address, length, "");
 }
 
 /* Status of the answer on a plain connection; 0 if it closes without one. */
@@ -134,10 +139,11 @@ static void heads_take_nothing(void **state) {
     daemon_start(&daemon, flags);
     struct session *session = session_create(&daemon);
     double before = metric_get(session, "kiln_arena_used_bytes");
+    double blocks = metric_get(session, "kiln_arena_blocks");
     for (int i = 0; i < HEADS; i++) {
         fds[i] = head_send(&daemon, "127.0.0.1", 15 * MIB);
     }
-    wait_for(session, "kiln_arena_blocks", 1 + HEADS, 1e9);
+    wait_for(session, "kiln_arena_blocks", blocks + HEADS, 1e9);
     assert_true(metric_get(session, "kiln_arena_used_bytes") - before <= HEADS * 65536.0);
     assert_int_equal(small_job(&daemon, "127.0.0.1"), 200);
     assert_int_equal(small_job(&daemon, "127.0.0.2"), 200);
@@ -189,6 +195,50 @@ static void nobody_takes_all(void **state) {
     assert_true(log_has(&daemon, "memory is short", "--arena"));
     session_destroy(session);
     assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* With keys it is the key that has a share, not the address: two behind one proxy do not share one,
+   and one key has no more from two addresses. */
+static void keys_have_shares_of_their_own(void **state) {
+    enum { EACH = 5, PART = 2 * MIB };
+    static char bytes[PART];
+    struct keyfolder folder;
+    struct secret alice, bob, watch;
+    struct daemon daemon;
+    int fds[EACH];
+    (void)state;
+    keyfolder_make(&folder);
+    secret_make(&alice, "--id alice --scopes compute");
+    secret_make(&bob, "--id bob --scopes compute");
+    secret_make(&watch, "--id watch --scopes read");
+    const struct secret *const all[] = {&alice, &bob, &watch};
+    secrets_write(&folder, all, 3, "");
+    const char *const flags[] = {"--arena", "16M", "--keys", folder.keys, NULL};
+    daemon_start(&daemon, flags);
+    struct session *session = session_create(&daemon);
+    session_header(session, watch.header);
+    double before = metric_get(session, "kiln_arena_used_bytes");
+    for (int i = 0; i < EACH; i++) {
+        fds[i] = head_send_with(&daemon, i % 2 ? "127.0.0.2" : "127.0.0.1", PART, alice.header);
+        assert_true(send_all(fds[i], bytes, PART - 100));
+        wait_for(session, "kiln_arena_used_bytes", before + (i + 1.0) * PART, 1e9);
+    }
+    assert_int_equal(metric_get(session, "kiln_arena_clients"), 1);
+    int third = head_send_with(&daemon, "127.0.0.3", PART, alice.header);
+    assert_int_equal(status_read(third), 503);
+    close(third);
+    int other = head_send_with(&daemon, "127.0.0.1", PART, bob.header);
+    assert_true(send_all(other, bytes, PART - 100));
+    wait_for(session, "kiln_arena_used_bytes", before + (EACH + 1.0) * PART, 1e9);
+    assert_int_equal(metric_get(session, "kiln_arena_clients"), 2);
+    assert_true(log_has(&daemon, "memory is short", "most is held by alice "));
+    close(other);
+    for (int i = 0; i < EACH; i++) {
+        close(fds[i]);
+    }
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+    keyfolder_remove(&folder);
 }
 
 /* A body that is refused for want of room is answered as such, whether it was from its head or on
@@ -339,8 +389,8 @@ static void limit_unset(const char *path, const char *real) {
 /* As many connections as a flood can have, and then the worker dies: there is room for the next. */
 static void a_flood_leaves_descriptors(void **state) {
     enum { FLOOD = 300 };
-    static const char *const flags[] = {"--connections", "100000", "--connections-per-address", "0",
-                                        NULL};
+    static const char *const flags[] = {
+        "--device", "cpu", "--connections", "100000", "--connections-per-address", "0", NULL};
     static int fds[FLOOD];
     struct daemon daemon;
     char path[64], real[256];
@@ -379,8 +429,9 @@ static void few_descriptors_are_told_of(void **state) {
     struct daemon daemon;
     char path[64], real[256];
     (void)state;
+    static const char *const flags[] = {"--device", "cpu", NULL};
     limit_set(path, 64, real, sizeof real);
-    daemon_start(&daemon, NULL);
+    daemon_start(&daemon, flags);
     limit_unset(path, real);
     assert_int_equal(small_job(&daemon, "127.0.0.1"), 200);
     assert_true(log_has(&daemon, "limit of open files", "64"));
@@ -396,6 +447,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_take_nothing),
         cmocka_unit_test(nobody_takes_all),
+        cmocka_unit_test(keys_have_shares_of_their_own),
         cmocka_unit_test(refusals_are_answers),
         cmocka_unit_test(who_holds_much_has_to_be_quick),
         cmocka_unit_test(a_body_ends_in_time),
