@@ -161,6 +161,9 @@ static enum kiln_status request_check(struct exchange *exchange, const char *met
         return exchange_fault(exchange, KILN_METHOD, "%s does not take %.20s.", route->pattern,
                               method);
     }
+    if (route->type != NULL && atomic_load(&exchange->service->draining)) {
+        return exchange_fault(exchange, KILN_DRAINING, "The daemon is shutting down.");
+    }
     if (body && exchange->method != METHOD_POST) {
         return exchange_fault(exchange, KILN_MALFORMED, "A %s request has no body here.",
                               method_name(exchange->method));
