@@ -233,6 +233,9 @@ static void request_line_read(struct head *head, struct span line) {
     if (memchr(head->target.text, HEAD_QUERY, head->target.size) != NULL) {
         malformed(&head->rejection, "The request target has a fragment.");
     }
+    if (head->target.text[0] == '?') {
+        malformed(&head->rejection, "The request target does not start with a slash.");
+    }
 }
 
 /* Name and value of a line; false if it is no header. */
