@@ -90,8 +90,8 @@ static const char help_LIMITED[] =
     "any time.";
 
 static const char help_HEAD_TOO_LARGE[] =
-    "The request line and the headers together have more than 32 KiB, or there are more than 256 "
-    "headers. Send fewer or shorter ones, and parameters as a JSON body with POST.";
+    "The request line and the headers together, with 64 bytes more for each header, have more than "
+    "24 KiB. Send fewer or shorter ones, and parameters as a JSON body with POST.";
 
 static const char help_CANCELLED[] =
     "The connection was closed by the client before the result was "

@@ -56,8 +56,8 @@ static int state_next(int state, unsigned char c) {
 static enum head_found scan_wrong(const struct head_scan *scan, struct rejection *rejection) {
     *rejection =
         scan->lined
-            ? (struct rejection){KILN_HEAD_TOO_LARGE, "The head has more than 32 KiB."}
-            : (struct rejection){KILN_URI_TOO_LONG, "The request line has more than 32 KiB."};
+            ? (struct rejection){KILN_HEAD_TOO_LARGE, "The head has more than 24 KiB."}
+            : (struct rejection){KILN_URI_TOO_LONG, "The request line has more than 24 KiB."};
     return HEAD_WRONG;
 }
 
@@ -112,6 +112,7 @@ bool head_token(const char *text, size_t size) {
 struct facts {
     struct head *head;
     int lengths, codings, hosts, fields;
+    size_t size; /* of what was written */
     bool expects;
 };
 
@@ -288,9 +289,10 @@ static struct span field_write(char **to, struct span name, struct span value) {
 static void facts_check(const struct facts *facts) {
     struct head *head = facts->head;
     bool modern = head->version.size == 8 && head->version.text[7] == '1';
-    if (facts->fields > HEAD_FIELDS_MAX && head->rejection.status == KILN_OK) {
-        head->rejection =
-            (struct rejection){KILN_HEAD_TOO_LARGE, "There are more than 256 headers."};
+    size_t cost = facts->size + (size_t)facts->fields * HEAD_FIELD_COST;
+    if (cost > HEAD_SIZE_MAX && head->rejection.status == KILN_OK) {
+        head->rejection = (struct rejection){
+            KILN_HEAD_TOO_LARGE, "The head, with 64 bytes for each header, has more than 24 KiB."};
     } else if (facts->codings > 0 && facts->lengths > 0) {
         malformed(&head->rejection, "There are both a Transfer-Encoding and a Content-Length.");
     } else if (facts->codings > 0 && !modern) {
@@ -325,15 +327,16 @@ bool head_read(char *bytes, size_t size, struct head *head) {
     char *to = bytes + line.size + 2; /* the request line stays */
     for (at = to; at[0] != '\r'; at = line.text + line.size + 2) {
         line = line_at(at, end);
-        facts.fields++;
         if (!field_split(line, &name, &value, &head->rejection) || span_is(name, "cookie")) {
             continue;
         }
+        facts.fields++;
         size_t name_size = name.size;
         char *place = to;
         value = field_write(&to, name, value);
         field_read(&facts, (struct span){place, name_size}, value);
     }
+    facts.size = (size_t)(to - bytes) + 2;
     facts_check(&facts);
     if (head->rejection.status != KILN_OK) {
         return false;

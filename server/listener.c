@@ -27,9 +27,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Of one connection: a head, what the library notes of each header (64 bytes) and an answer's head
-   fit beside one another, so that it never has to refuse anything for want of room. */
-#define CONNECTION_MEMORY (HEAD_SIZE_MAX + 64 * HEAD_FIELDS_MAX + 16384)
+/* Of one connection. A head as large as head.h allows and an answer's head fit beside one another,
+   so that the library never has to refuse anything for want of room. The library clears all of it
+   for every request, and above 32 KiB maps it anew for every connection. */
+#define CONNECTION_MEMORY 32768
 
 struct listener {
     int port;

@@ -470,22 +470,22 @@ static void large_heads(void **state) {
          8100, 422},
         {"GET /healthz?a=1", "&b=1", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 9000,
          414},
-        {"GET /healthz?", "a", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 32000, 414},
-        {"GET /healthz?", "a", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 40000, 414},
-        {GOOD "Connection: close\r\nX-A: ", "a", "\r\n\r\n", 30000, 200},
-        {GOOD "Connection: close\r\nX-A: ", "a", "\r\n\r\n", 32750, 200},
-        {GOOD "Connection: close\r\nX-A: ", "a", "\r\n\r\n", 32768, 200},
-        {GOOD "Connection: close\r\nX-A: ", "a", "\r\n\r\n", 32769, 431},
+        {"GET /healthz?", "a", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 24000, 414},
+        {"GET /healthz?", "a", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 25000, 414},
+        {GOOD "Connection: close\r\nX-A: ", "a", "\r\n\r\n", 20000, 200},
+        {GOOD "Connection: close\r\nX-A: ", "a", "\r\n\r\n", 24300, 200},
+        {GOOD "Connection: close\r\nX-A: ", "a", "\r\n\r\n", 24384, 200},
+        {GOOD "Connection: close\r\nX-A: ", "a", "\r\n\r\n", 24385, 431},
         {GOOD "Connection: close\r\nX-A: ", "a", "\r\n\r\n", 65536, 431},
         {GOOD "Connection: close\r\n", "Cookie: aaaaaaa=bbbbbbbbbbbbbbbb; c=d\r\n", "\r\n", 9600,
          200},
-        {GOOD "Connection: close\r\n", "X: y\r\n", "\r\n", 1500, 200},
-        {GOOD "Connection: close\r\n", "X: y\r\n", "\r\n", 1700, 431},
+        {GOOD "Connection: close\r\n", "X: y\r\n", "\r\n", 2000, 200},
+        {GOOD "Connection: close\r\n", "X: y\r\n", "\r\n", 2600, 431},
         {GOOD "Connection: close\r\n",
          "X: "
          "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy"
          "yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n",
-         "\r\n", 31000, 200},
+         "\r\n", 16000, 200},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -63,7 +63,7 @@ struct reader {
 struct meaning {
     bool wrong, chunked, sized, hosted, modern, expects;
     uint64_t length;
-    size_t expect_at, expect_size; /* its line in the story */
+    size_t cost; /* of the head as it is written, in memory */
 };
 
 static void value_mean(struct meaning *meaning, const char *name, size_t name_size,
@@ -108,6 +108,8 @@ static void header_mean(struct story *story, struct meaning *meaning, const char
     if (is_name(line, name_size, "cookie")) {
         return;
     }
+    meaning->cost += name_size + 1 + (value > colon + 1 && value < end) + (size_t)(end - value) +
+                     2 + HEAD_FIELD_COST;
     value_mean(meaning, line, name_size, value, (size_t)(end - value));
     bool expect = is_name(line, name_size, "expect");
     if (!expect) {
@@ -129,6 +131,7 @@ static void request_mean(struct story *story, struct meaning *meaning, const cha
     }
     meaning->wrong = first[1] == '?' || memchr(first, '#', (size_t)(second - first)) != NULL;
     meaning->modern = second[8] == '1';
+    meaning->cost = size + 2;
     story_add(story, line, size);
     story_say(story, "\n");
 }
@@ -137,7 +140,6 @@ static void request_mean(struct story *story, struct meaning *meaning, const cha
 static bool head_mean(struct story *story, const char *at, const char *end,
                       struct meaning *meaning) {
     size_t before = story->size;
-    size_t fields = 0;
     memset(meaning, 0, sizeof *meaning);
     for (bool first = true; at < end; first = false) {
         const char *stop = memmem(at, (size_t)(end - at), "\r\n", 2);
@@ -145,12 +147,11 @@ static bool head_mean(struct story *story, const char *at, const char *end,
             request_mean(story, meaning, at, (size_t)(stop - at));
         } else {
             header_mean(story, meaning, at, (size_t)(stop - at));
-            fields++;
         }
         at = stop + 2;
     }
     if (meaning->wrong || (meaning->chunked && (meaning->sized || !meaning->modern)) ||
-        (meaning->modern && !meaning->hosted) || fields > HEAD_FIELDS_MAX) {
+        (meaning->modern && !meaning->hosted) || meaning->cost + 2 > HEAD_SIZE_MAX) {
         story->size = before;
         return false;
     }
