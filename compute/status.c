@@ -89,6 +89,10 @@ static const char help_LIMITED[] =
     "your address has sent too many keys that the daemon does not know. A right key is taken at "
     "any time.";
 
+static const char help_HEAD_TOO_LARGE[] =
+    "The request line and the headers together, with 64 bytes more for each header, have more than "
+    "24 KiB. Send fewer or shorter ones, and parameters as a JSON body with POST.";
+
 static const char help_CANCELLED[] =
     "The connection was closed by the client before the result was "
     "there. The job was dropped from the queue, or stopped if it was running, and its result "

@@ -31,6 +31,7 @@
     X(INVALID, 422, "invalid-fields", "Some fields are missing, unknown or out of range")          \
     X(UNSUPPORTED, 422, "unsupported", "This combination is not available")                        \
     X(LIMITED, 429, "rate-limited", "A limit of requests has been reached")                        \
+    X(HEAD_TOO_LARGE, 431, "head-too-large", "The headers are larger than this daemon accepts")    \
     X(CANCELLED, 499, "cancelled", "The client went away")                                         \
     X(INTERNAL, 500, "internal", "The daemon failed")                                              \
     X(DEVICE_FAULT, 500, "device-fault", "The device failed on this job twice")                    \

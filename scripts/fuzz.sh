@@ -39,6 +39,7 @@ done | xargs -r -n 2 -P "$(nproc)" "$clang" "${flags[@]}" -fsanitize=fuzzer-no-l
 for target in "${targets[@]}"; do
     more=()
     if [[ $target == fuzz_keys ]]; then more=(server/keys.c -lgnutls); fi
+    if [[ $target == fuzz_wire ]]; then more=(server/wire.c server/head.c); fi
     "$clang" "${flags[@]}" -fsanitize=fuzzer "tests/fuzz/$target.c" "${more[@]}" build-fuzz/objects/*.o \
         "$(find build-fuzz/kernels -name libkiln_cpu.a)" -lpng -ldeflate -lpthread -ldl -lm \
         -o "build-fuzz/$target"

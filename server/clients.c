@@ -9,6 +9,7 @@
 
 #include "compute/log.h"
 #include "compute/timing.h"
+#include "server/intake.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +44,8 @@ struct client {
     _Atomic uint64_t held; /* bytes; see client_holds */
     char name[ADDRESS_TEXT_MAX];
     uint64_t window_ns, window_bytes; /* reaper's: start of the window it measures */
+    uint64_t requests;                /* begun so far; its loop's, like the wire */
+    struct wire wire;
 };
 
 struct leaving {
@@ -241,9 +244,15 @@ void clients_destroy(struct clients *clients) {
     free(clients);
 }
 
-struct client *client_opened(struct clients *clients, int fd, struct address address) {
+struct client *client_opened(struct clients *clients, int fd, struct address address,
+                             const struct client_terms *terms) {
     struct client *client = calloc(1, sizeof *client);
     if (client == NULL) {
+        return NULL;
+    }
+    wire_init(&client->wire, terms->body_max);
+    if (!intake_begin(fd, &client->wire, terms->tls)) {
+        free(client);
         return NULL;
     }
     client->fd = fd;
@@ -284,6 +293,8 @@ void client_closed(struct clients *clients, struct client *client) {
         return;
     }
     bool lingers = atomic_load(&client->linger);
+    intake_end(client->fd);
+    wire_finish(&client->wire);
     pthread_mutex_lock(&clients->lock);
     if (client->previous != NULL) {
         client->previous->next = client->next;
@@ -336,6 +347,15 @@ void client_holds(struct client *client, uint64_t bytes) {
 
 int client_fd(const struct client *client) {
     return client != NULL ? client->fd : -1;
+}
+
+uint64_t client_request(struct client *client) {
+    return client != NULL ? ++client->requests : 1;
+}
+
+bool client_passed(const struct client *client, uint64_t number, struct rejection *rejection) {
+    *rejection = (struct rejection){KILN_OK, NULL};
+    return client != NULL && wire_passed(&client->wire, number, rejection);
 }
 
 void clients_count(struct clients *clients, uint64_t *open, uint64_t *cut) {

@@ -19,6 +19,7 @@
 
 #include "compute/status.h"
 #include "server/addresses.h"
+#include "server/wire.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,8 +44,16 @@ enum kiln_status clients_create(double idle_timeout_s, double transfer_timeout_s
 /** Ends the thread and closes what lingers. Every record must be closed. NULL is allowed. */
 void clients_destroy(struct clients *clients);
 
-/** NULL if memory ran out; the other calls take NULL, but for client_address. */
-struct client *client_opened(struct clients *clients, int fd, struct address address);
+/** What the clients of a daemon have in common. */
+struct client_terms {
+    uint64_t body_max; /* bytes that a body may have */
+    bool tls;
+};
+
+/** NULL if memory ran out; the other calls take NULL, but for client_address. From here on what is
+    received on `fd` goes through the record's wire. */
+struct client *client_opened(struct clients *clients, int fd, struct address address,
+                             const struct client_terms *terms);
 /** As it was given. */
 struct address client_address(const struct client *client);
 /** The address as a text, "local" where there is none; as long as the record. */
@@ -58,6 +67,10 @@ void client_phase_set(struct client *client, enum client_phase phase);
 /** Asks for lingering when the connection closes. */
 void client_linger(struct client *client);
 int client_fd(const struct client *client);
+/** Number of a request that has begun on the connection, from 1. */
+uint64_t client_request(struct client *client);
+/** Whether the wire has let it through, and whether it refuses it (wire_passed). */
+bool client_passed(const struct client *client, uint64_t number, struct rejection *rejection);
 /** Connections open now, and cut so far. */
 void clients_count(struct clients *clients, uint64_t *open, uint64_t *cut);
 

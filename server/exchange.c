@@ -3,6 +3,7 @@
  */
 #include "server/exchange.h"
 
+#include "compute/log.h"
 #include "compute/shortage.h"
 #include "server/cors.h"
 #include "server/hosts.h"
@@ -24,6 +25,20 @@
 /* The second word of a holder: families of addresses have theirs (addresses.c). */
 enum { HOLDER_KEY = 1, HOLDER_LOCAL = 2 };
 
+/* The target as it was sent: the wire has hidden its query from the library, and has put the same
+   mark before a target that is refused. */
+static void target_copy(struct exchange *exchange, const char *target, size_t size) {
+    exchange->target = memcpy(exchange->text, target, size);
+    char *mark = strchr(exchange->target, HEAD_QUERY);
+    if (mark == exchange->target) {
+        exchange->target++;
+    } else if (mark != NULL) {
+        *mark = '?';
+    }
+    strcpy(exchange->text + size, exchange->target);
+    exchange->url_text = exchange->text + size;
+}
+
 struct exchange *exchange_create(struct service *service, struct client *client,
                                  struct MHD_Connection *connection, const char *target) {
     size_t size = strlen(target) + 1;
@@ -41,9 +56,8 @@ struct exchange *exchange_create(struct service *service, struct client *client,
     exchange->connection = connection;
     exchange->started_ns = clock_ns();
     tracing_begin(&exchange->tracing);
-    exchange->target = memcpy(exchange->text, target, size);
-    exchange->received_end = target + size - 1;
-    memcpy(exchange->text + size, target, size);
+    exchange->number = client_request(client);
+    target_copy(exchange, target, size);
     atomic_fetch_add(&service->active, 1);
     client_phase_set(client, CLIENT_READING);
     return exchange;
@@ -87,15 +101,33 @@ static enum kiln_status host_check(struct exchange *exchange) {
                           host);
 }
 
+/* What the wire found wrong with the head, or by now with the body. */
+static enum kiln_status wire_check(struct exchange *exchange) {
+    struct rejection rejection;
+    bool passed = client_passed(exchange->client, exchange->number, &rejection);
+    if (passed && rejection.status == KILN_OK) {
+        return KILN_OK;
+    }
+    exchange->close = true;
+    if (!passed) {
+        log_error(
+            "a request reached the HTTP library unchecked; is it another library than the one "
+            "that kilnd was built for?");
+        return exchange_fault(exchange, KILN_INTERNAL, "The request was not checked.");
+    }
+    return exchange_fault(exchange, rejection.status, "%s", rejection.why);
+}
+
 /* Guard and target: everything that is wrong with the headers whatever the address. */
-static enum kiln_status headers_check(struct exchange *exchange, const char *method,
-                                      const char *version) {
-    const struct request_line line = {method, version, exchange->received_end};
+static enum kiln_status headers_check(struct exchange *exchange, const char *version) {
     char why[192];
     enum kiln_status status =
-        guard_check(exchange->connection, &line, &exchange->framing, why, sizeof why);
+        guard_check(exchange->connection, version, &exchange->framing, why, sizeof why);
     size_t size = strlen(exchange->target);
     tracing_read(exchange);
+    if (wire_check(exchange) != KILN_OK) {
+        return exchange->fault;
+    }
     if (status != KILN_OK) {
         exchange->close = true;
         return exchange_fault(exchange, status, "%s", why);
@@ -111,7 +143,7 @@ static enum kiln_status headers_check(struct exchange *exchange, const char *met
                               "parameters as a JSON body instead.",
                               size, URL_TARGET_MAX);
     }
-    status = url_parse(exchange->text + size + 1, &exchange->url, why, sizeof why);
+    status = url_parse(exchange->url_text, &exchange->url, why, sizeof why);
     if (status != KILN_OK) {
         return exchange_fault(exchange, status, "%s", why);
     }
@@ -132,6 +164,9 @@ static enum kiln_status request_check(struct exchange *exchange, const char *met
     if ((takes & exchange->method) == 0) {
         return exchange_fault(exchange, KILN_METHOD, "%s does not take %.20s.", route->pattern,
                               method);
+    }
+    if (route->type != NULL && atomic_load(&exchange->service->draining)) {
+        return exchange_fault(exchange, KILN_DRAINING, "The daemon is shutting down.");
     }
     if (body && exchange->method != METHOD_POST) {
         return exchange_fault(exchange, KILN_MALFORMED, "A %s request has no body here.",
@@ -231,7 +266,7 @@ enum MHD_Result exchange_begin(struct exchange *exchange, const char *method, co
     exchange->stage = STAGE_BODY;
     exchange->method = method_by_name(method);
     exchange->match.route = NULL;
-    if (headers_check(exchange, method, version) != KILN_OK) {
+    if (headers_check(exchange, version) != KILN_OK) {
         return begin_end(exchange);
     }
     if (exchange->method == METHOD_OPTIONS) {
@@ -306,7 +341,8 @@ enum MHD_Result exchange_continue(struct exchange *exchange) {
         return MHD_NO;
     }
     client_phase_set(exchange->client, CLIENT_WORKING);
-    if (exchange->stage == STAGE_BODY && exchange->outcome == OUTCOME_FAULT) {
+    if (exchange->stage == STAGE_BODY &&
+        (exchange->outcome == OUTCOME_FAULT || wire_check(exchange) != KILN_OK)) {
         return problem_send(exchange);
     }
     if (exchange->method == METHOD_OPTIONS) {

@@ -48,8 +48,9 @@ struct exchange {
     struct MHD_Connection *connection;
     struct client *client;
     uint64_t started_ns;
-    char *target;             /* as sent */
-    const char *received_end; /* of the target in the library's buffer, for the guard */
+    uint64_t number; /* of the request on its connection */
+    char *target;    /* as sent */
+    char *url_text;  /* a copy that `url` points into */
     struct url url;
     enum method method;
     struct match match;

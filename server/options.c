@@ -71,7 +71,7 @@ static const struct option_row rows[] = {
     {"deadline", OPTION_SECONDS, AT(deadline), 0.01, 86400, "300", NULL,
      "longest time from a job's request to its answer"},
     {"drain-timeout", OPTION_SECONDS, AT(drain_timeout), 0, 86400, "20", NULL,
-     "how long running jobs may go on after SIGTERM"},
+     "how long running jobs may go on after SIGTERM, and their answers be read"},
     {"connections", OPTION_COUNT, AT(connections), 2, 1000000, "4096", NULL,
      "most connections at a time; fewer where the limit of open files is low"},
     {"connections-per-address", OPTION_COUNT, AT(connections_per_address), 0, 1000000, "1024", NULL,

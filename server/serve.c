@@ -1,9 +1,14 @@
 /*
  * serve.c: starting, waiting for a signal, draining.
  *
- * Draining: readiness turns 503 and no connection is accepted any more; jobs that were taken go on
- * up to --drain-timeout; what is left then is answered 503; answers get a moment to leave; then
- * the library is stopped. No exchange is suspended at that point, as the library demands.
+ * Draining: readiness turns 503, new jobs are refused with 503, and probes are still answered, on
+ * new connections too; jobs that were taken go on up to --drain-timeout; what is left then is
+ * answered 503; answers get a moment to leave, which ends with --drain-timeout or soon after it,
+ * whether their clients read them or not; then the library is stopped. No exchange is suspended at
+ * that point, as the library demands.
+ *
+ * A socket that was passed on stays open for the next daemon: what comes to it while this one
+ * drains waits there.
  */
 #include "server/serve.h"
 
@@ -32,6 +37,7 @@
 #include <time.h>
 
 #define SEND_TIMEOUT_S 5.0 /* for answers to leave after the last job */
+#define SEND_LEAST_S   1.0 /* of that, past --drain-timeout too */
 #define PAUSE_NS       2000000
 
 /* SIGHUP has a meaning where there is a file to read again; else it ends the process, as ever. */
@@ -93,29 +99,32 @@ static void requests_wait(struct service *service, double seconds) {
     }
 }
 
-static void drain(struct service *service, struct listener *listener) {
+/* Returns how long answers may still take. */
+static double drain(struct service *service, struct listener *listener) {
     double timeout = service->options->drain_timeout;
     uint64_t began = clock_ns();
     log_info("draining: up to %.0f s for running jobs", timeout);
     atomic_store(&service->draining, true);
-    listener_quiesce(listener);
-    dispatch_drain(service->dispatch);
-    bool idle = dispatch_wait_idle(service->dispatch, timeout);
-    double spent = (double)(clock_ns() - began) / 1e9;
-    if (idle) {
-        /* bodies that were still arriving are refused; their answers leave */
-        requests_wait(service, timeout - spent < SEND_TIMEOUT_S ? timeout - spent : SEND_TIMEOUT_S);
-    } else {
-        log_warning("draining: jobs did not finish in time and are given up");
+    if (activation_taken()) {
+        listener_quiesce(listener);
     }
+    dispatch_drain(service->dispatch);
+    if (!dispatch_wait_idle(service->dispatch, timeout)) {
+        log_warning("draining: jobs did not finish in time and are given up");
+        return SEND_LEAST_S;
+    }
+    double left = timeout - (double)(clock_ns() - began) / 1e9;
+    return left < SEND_LEAST_S ? SEND_LEAST_S : left > SEND_TIMEOUT_S ? SEND_TIMEOUT_S : left;
 }
 
-/* After this, nothing is suspended and nothing can be. */
-static void stop(struct service *service, struct listener *listener) {
+/* After this, nothing is suspended and nothing can be. Bodies that were still arriving are refused;
+   their answers and those that are on their way get `seconds`. */
+static void stop(struct service *service, struct listener *listener, double seconds) {
     service_close(service);
     loader_stop(service->loader);
     if (listener != NULL) {
-        requests_wait(service, SEND_TIMEOUT_S);
+        listener_quiesce(listener);
+        requests_wait(service, seconds);
     }
     listener_destroy(listener);
     loader_destroy(service->loader);
@@ -257,6 +266,7 @@ int serve_run(const struct options *options) {
     char why[OPTION_WHY_MAX];
     sigset_t set;
     int code = EXIT_FAILURE;
+    double seconds = SEND_LEAST_S;
     setenv("KILN_LOG_FORMAT", options->log_format == 1 ? "json" : "text", 1);
     log_init((enum log_level)options->log_level, "front");
     if (service == NULL) {
@@ -295,10 +305,10 @@ int serve_run(const struct options *options) {
     signals_unblock(&set);
     notify_send("STOPPING=1\nSTATUS=finishing the jobs that it has, up to %.0f s",
                 options->drain_timeout);
-    drain(service, listener);
+    seconds = drain(service, listener);
     code = atomic_load(&service->crippled) ? EXIT_FAILURE : EXIT_SUCCESS;
 out:
-    stop(service, listener);
+    stop(service, listener, seconds);
     log_info("stopped");
     free(service);
     return code;

@@ -306,6 +306,66 @@ def make_keys():
         save("fuzz_keys", name, data)
 
 
+def make_wire():
+    """The first byte chooses how the rest is cut into pieces."""
+    post = "POST /a?b=c HTTP/1.1\r\nHost: x\r\n"
+    chunked = post + "Transfer-Encoding: chunked\r\n\r\n"
+    get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    cases = {
+        "get": get,
+        "get-1.0": "GET / HTTP/1.0\r\n\r\n",
+        "pipelined": get + "\r\n" + get + get,
+        "blanks": "GET /?a?b HTTP/1.1\r\nHost: \tx \t\r\nA:b\r\nC:\r\n\r\n" + get,
+        "cookie": "GET / HTTP/1.1\r\nCookie: a=b\r\nHost: x\r\nCookie: c\r\n\r\n" + get,
+        "expect": post + "Expect: 100-continue\r\n\r\n" + get,
+        "expect-body": post + "Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc" + get,
+        "expect-other": post + "Expect: x\r\n\r\n" + get,
+        "names": post + "X-Request-Id: abc\r\ntraceparent: 00-1-2-3\r\nHost: y\r\n\r\n" + get,
+        "length": post + "Content-Length: 3\r\n\r\nabc" + get,
+        "length-short": post + "Content-Length: 9\r\n\r\nabc",
+        "length-two": post + "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+        "length-plus": post + "Content-Length: +3\r\n\r\nabc",
+        "length-coding": post + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "coding-gzip": post + "Transfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
+        "coding-1.0": "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "folded": post + "A: b\r\n c\r\n\r\n" + get,
+        "no-name": post + ": b\r\n\r\n" + get,
+        "no-colon": post + "A\r\n\r\n" + get,
+        "nul": post + "A: \0\r\n\r\n" + get,
+        "lone-lf": "GET / HTTP/1.1\nHost: x\n\n",
+        "lone-cr": post + "A: b\rC: d\r\n\r\n",
+        "no-host": "GET / HTTP/1.1\r\n\r\n" + get,
+        "two-blanks": "GET  / HTTP/1.1\r\nHost: x\r\n\r\n" + get,
+        "fragment": "GET /#a?b HTTP/1.1\r\nHost: x\r\n\r\n" + get,
+        "http2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "tls": "\x16\x03\x01",
+        "chunks": chunked + "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n" + get,
+        "chunks-two": (chunked + "1\r\na\r\n0\r\n\r\n") * 2,
+        "chunks-zeros": chunked + "0003\r\nabc\r\n000\r\n\r\n" + get,
+        "chunks-short": chunked + "30\r\nabc",
+        "chunks-large": chunked + "300\r\n" + 768 * "a" + "\r\n300\r\n" + 768 * "b",
+        "chunks-huge": chunked + "ffffffffffffffff\r\nabc",
+        "chunks-digits": chunked + "00000000000000001\r\na\r\n0\r\n\r\n",
+        "chunks-lf": chunked + "3\nabc\r\n0\r\n\r\n" + get,
+        "chunks-data-lf": chunked + "3\r\nabc\n0\r\n\r\n" + get,
+        "chunks-end-lf": chunked + "3\r\nabc\r\n0\r\n\n" + get,
+        "chunks-sign": chunked + "+3\r\nabc\r\n0\r\n\r\n",
+        "chunks-blank": chunked + "3 \r\nabc\r\n0\r\n\r\n",
+        "extension": chunked + '3;a;b=c ; d = "e;\\"" ;f\r\nabc\r\n0;g\r\n\r\n' + get,
+        "extension-lf": chunked + "3;a\nabc\r\n0\r\n\r\n" + get,
+        "extension-quote": chunked + '3;a="\r\nabc\r\n0\r\n\r\n' + get,
+        "extension-none": chunked + "3;\r\nabc\r\n0\r\n\r\n" + get,
+        "extension-long": chunked + "3;" + 300 * "a" + "\r\nabc\r\n0\r\n\r\n" + get,
+        "trailers": chunked + "3\r\nabc\r\n0\r\nA:\r\nB: c\r\n\r\n" + get,
+        "trailer-nul": chunked + "0\r\nA: \0\r\n\r\n" + get,
+        "trailer-folded": chunked + "0\r\nA: b\r\n c\r\n\r\n" + get,
+        "trailer-lf": chunked + "0\r\nA: b\n\r\n" + get,
+        "trailer-no-name": chunked + "0\r\n: b\r\n\r\n" + get,
+    }
+    for number, (name, text) in enumerate(cases.items()):
+        save("fuzz_wire", name, bytes([number]) + text.encode("latin-1"))
+
+
 def make_trace():
     trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
     parent = "00-%s-%s-%s"
@@ -342,5 +402,5 @@ def make_trace():
 
 if __name__ == "__main__":
     for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
-                 make_keys, make_trace):
+                 make_keys, make_trace, make_wire):
         make()
