@@ -148,6 +148,7 @@ static void job_prepare(struct exchange *exchange) {
     job->watch_fd = client_fd(exchange->client);
     job->owner = access_owner(exchange);
     job->trace = exchange->tracing.trace;
+    tracing_id_print(&exchange->tracing, job->request_id);
     if (job_check(exchange) != KILN_OK) {
         return;
     }
@@ -214,9 +215,12 @@ static void status_header(const struct exchange *exchange, struct MHD_Response *
     }
 }
 
-static void origin_headers(struct MHD_Response *response, const char *device, uint64_t job) {
+static void origin_headers(struct MHD_Response *response, const char *device,
+                           const struct job_id *job) {
+    char id[JOB_ID_TEXT];
+    job_id_print(job, id);
     reply_header(response, "Kiln-Device", "%s", device);
-    reply_header(response, "Kiln-Job", "%016" PRIx64, job);
+    reply_header(response, "Kiln-Job", "%s", id);
 }
 
 static void timing_header(struct MHD_Response *response, const struct timing *timing) {
@@ -238,7 +242,7 @@ static enum MHD_Result result_reply(struct exchange *exchange) {
     timing_header(response, &job->timing);
     caching_headers(exchange, response);
     status_header(exchange, response);
-    origin_headers(response, job->device_name, job->id);
+    origin_headers(response, job->device_name, &job->id);
     if (job->joules > 0) {
         reply_header(response, "Kiln-Joules-Estimate", "%.6g", job->joules);
     }
@@ -253,7 +257,7 @@ static enum MHD_Result shared_reply(struct exchange *exchange) {
                  (double)(clock_ns() - exchange->started_ns) * 1e-6);
     caching_headers(exchange, response);
     status_header(exchange, response);
-    origin_headers(response, result->device, result->job);
+    origin_headers(response, result->device, &result->job);
     return reply_send(exchange, MHD_HTTP_OK, format_row(result->format)->media, response);
 }
 
@@ -264,7 +268,7 @@ static struct MHD_Response *kept_make(const struct exchange *exchange, uint64_t 
     reply_header(response, "Server-Timing", "cache;desc=\"hit\"");
     caching_headers(exchange, response);
     status_header(exchange, response);
-    origin_headers(response, result->device, result->job);
+    origin_headers(response, result->device, &result->job);
     return response;
 }
 

@@ -44,7 +44,9 @@ static void histogram_add(struct histogram *histogram, double seconds) {
         bucket++;
     }
     atomic_fetch_add_explicit(&histogram->buckets[bucket], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&histogram->sum_ns, seconds > 0 ? (uint64_t)(seconds * 1e9) : 0,
+    /* what is longer than the sum can hold (585 years) is nonsense, and so is what is no number */
+    bool sound = seconds > 0 && seconds < 0x1p64 / 1e9;
+    atomic_fetch_add_explicit(&histogram->sum_ns, sound ? (uint64_t)(seconds * 1e9) : 0,
                               memory_order_relaxed);
 }
 

@@ -52,8 +52,10 @@ static void problem_print(struct exchange *exchange, struct text *text) {
     if (exchange->complaints.count > 0) {
         errors_print(text, &exchange->complaints);
     }
-    if (exchange->job.id != 0) {
-        text_format(text, ",\"job\":\"%016llx\"", (unsigned long long)exchange->job.id);
+    if (!job_id_empty(&exchange->job.id)) {
+        char id[JOB_ID_TEXT];
+        job_id_print(&exchange->job.id, id);
+        member_print(text, "job", id);
     }
     text_string(text, "}\n");
 }
