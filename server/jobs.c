@@ -102,9 +102,10 @@ static enum kiln_status format_choose(struct exchange *exchange, const char *nam
     return not_acceptable(exchange, wanted);
 }
 
+/* Whether the client names the result as one that it has. */
 static bool unchanged(const struct exchange *exchange) {
     char tags[1024];
-    return exchange->etag[0] != '\0' && (exchange->method & (METHOD_GET | METHOD_HEAD)) != 0 &&
+    return exchange->etag[0] != '\0' &&
            exchange_header_join(exchange, MHD_HTTP_HEADER_IF_NONE_MATCH, tags, sizeof tags) &&
            etag_match(tags, exchange->etag);
 }
@@ -291,7 +292,7 @@ static enum MHD_Result kept_reply(struct exchange *exchange) {
             MHD_destroy_response(*answer);
         }
         *answer = kept_make(exchange, age);
-        reply_media(*answer, media);
+        reply_media(exchange, *answer, media);
         result->ages[exchange->negotiated] = age;
         result->forget = MHD_destroy_response;
     }
@@ -302,14 +303,26 @@ static enum MHD_Result kept_reply(struct exchange *exchange) {
     return done;
 }
 
+/* RFC 9110, 13.1.2: 304 is for GET and HEAD, whose answer a cache has; other methods are not
+   performed, which 412 says. */
+static enum MHD_Result unchanged_reply(struct exchange *exchange) {
+    if ((exchange->method & (METHOD_GET | METHOD_HEAD)) == 0) {
+        return problem_reply(exchange, KILN_PRECONDITION,
+                             "The result would be %s, which If-None-Match says you have; no job "
+                             "was run.",
+                             exchange->etag);
+    }
+    struct MHD_Response *response = reply_constant("", 0);
+    caching_headers(exchange, response);
+    return reply_send(exchange, MHD_HTTP_NOT_MODIFIED, NULL, response);
+}
+
 static enum MHD_Result job_answer(struct exchange *exchange) {
     struct job *job = &exchange->job;
-    if (exchange->outcome == OUTCOME_UNCHANGED) {
-        struct MHD_Response *response = reply_constant("", 0);
-        caching_headers(exchange, response);
-        return reply_send(exchange, MHD_HTTP_NOT_MODIFIED, NULL, response);
-    }
     arena_give(exchange->service->arena, &job->body);
+    if (exchange->outcome == OUTCOME_UNCHANGED) {
+        return unchanged_reply(exchange);
+    }
     if (exchange->outcome == OUTCOME_JOB && job->status == KILN_OK) {
         return exchange->reused == REUSED_HIT      ? kept_reply(exchange)
                : exchange->reused == REUSED_SHARED ? shared_reply(exchange)

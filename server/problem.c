@@ -78,6 +78,9 @@ enum MHD_Result problem_send(struct exchange *exchange) {
         route_allow(exchange->match.route, allow, sizeof allow);
         reply_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
     }
+    if (exchange->fault == KILN_PRECONDITION) {
+        reply_header(response, MHD_HTTP_HEADER_ETAG, "%s", exchange->etag);
+    }
     if (exchange->fault == KILN_NOT_ACCEPTABLE) {
         reply_header(response, MHD_HTTP_HEADER_VARY, "Accept");
     }

@@ -225,6 +225,9 @@ int serve_run(const struct options *options) {
         free(service);
         return EXIT_FAILURE;
     }
+    if (options->unknown[0] != '\0') {
+        log_warning("in the environment, but no option: %s", options->unknown);
+    }
     notify_open();
     signals_block(&set, options->keys[0] != '\0');
     descriptors_raise();
