@@ -199,12 +199,9 @@ static bool loops_start(struct listener *listener, struct service *service, size
     return true;
 }
 
-bool listener_create(struct service *service, struct listener **out, char *why, size_t why_size) {
+bool listener_create(struct service *service, int fd, struct listener **out, char *why,
+                     size_t why_size) {
     const struct options *options = service->options;
-    int fd = socket_open(options, why, why_size);
-    if (fd < 0) {
-        return false;
-    }
     size_t loops = loops_wanted(options);
     struct listener *listener = calloc(1, sizeof *listener + loops * sizeof(struct loop *));
     snprintf(why, why_size, "the HTTP library could not start (see the debug log)");

@@ -7,6 +7,7 @@
  */
 #include "server/serve.h"
 
+#include "compute/capabilities.h"
 #include "compute/log.h"
 #include "compute/sandbox.h"
 #include "server/access.h"
@@ -18,6 +19,7 @@
 #include "server/loader.h"
 #include "server/notify.h"
 #include "server/service.h"
+#include "server/socket.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,6 +30,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SEND_TIMEOUT_S 5.0 /* for answers to leave after the last job */
 #define PAUSE_NS       2000000
@@ -154,6 +157,16 @@ static bool doors_make(struct service *service, const struct options *options, c
     return true;
 }
 
+/* What holds for a thread holds for those that it starts: this comes before there are any. Of files
+   only these are read from here on; the keys are read again on SIGHUP, from where they lie by then.
+ */
+static void front_confine(const struct options *options) {
+    sandbox_folder_of(options->keys);
+    sandbox_file(options->tls_cert);
+    sandbox_file(options->tls_key);
+    sandbox_enter(SANDBOX_OPENING);
+}
+
 static bool start(struct service *service, const struct options *options,
                   struct listener **listener, char *why, size_t why_size) {
     enum kiln_status status = service_init(service, options);
@@ -164,19 +177,25 @@ static bool start(struct service *service, const struct options *options,
     if (!doors_make(service, options, why, why_size)) {
         return false;
     }
-    if (clients_create(options->idle_timeout, &service->clients) != KILN_OK ||
-        loader_create(&service->loader) != KILN_OK) {
-        snprintf(why, why_size, "threads cannot be made");
-        return false;
-    }
     status = service_open(service);
     if (status != KILN_OK) {
         snprintf(why, why_size, "no device can be used as --device %.60s says: %s", options->device,
                  status_row(status)->title);
         return false;
     }
-    sandbox_enter(SANDBOX_OPENING); /* whoever has to start programs has been started */
-    return listener_create(service, listener, why, why_size);
+    front_confine(options); /* whoever has to start programs has been started */
+    int fd = socket_open(options, why, why_size);
+    if (fd < 0) {
+        return false;
+    }
+    capabilities_drop();
+    if (clients_create(options->idle_timeout, &service->clients) != KILN_OK ||
+        loader_create(&service->loader) != KILN_OK) {
+        snprintf(why, why_size, "threads cannot be made");
+        close(fd);
+        return false;
+    }
+    return listener_create(service, fd, listener, why, why_size);
 }
 
 /* Waits for a signal; meanwhile a service manager that wants signs of life gets them, as long as
@@ -225,6 +244,7 @@ int serve_run(const struct options *options) {
         free(service);
         return EXIT_FAILURE;
     }
+    capabilities_reduce(); /* before the first thread, and before any file is read */
     if (options->unknown[0] != '\0') {
         log_warning("in the environment, but no option: %s", options->unknown);
     }

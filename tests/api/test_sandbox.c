@@ -5,6 +5,7 @@
  */
 #include "tests/api/lib_daemon.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,6 +32,32 @@ static long status_of(pid_t pid, const char *name) {
         fclose(file);
     }
     return value;
+}
+
+/* All bits of a set ("CapEff:\t000001ff…") that any thread of a process has. */
+static long status_of_threads(pid_t pid, const char *name) {
+    char path[320], line[256];
+    unsigned long long bits = 0;
+    size_t length = strlen(name), lines = 0;
+    snprintf(path, sizeof path, "/proc/%ld/task", (long)pid);
+    DIR *folder = opendir(path);
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
+        snprintf(path, sizeof path, "/proc/%ld/task/%s/status", (long)pid, entry->d_name);
+        FILE *file = entry->d_name[0] != '.' ? fopen(path, "re") : NULL;
+        while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+            if (strncmp(line, name, length) == 0 && line[length] == ':') {
+                bits |= strtoull(line + length + 1, NULL, 16);
+                lines++;
+            }
+        }
+        if (file != NULL) {
+            fclose(file);
+        }
+    }
+    closedir(folder);
+    assert_true(lines > 0);
+    return (long)bits;
 }
 
 /* Is there a process of this id that has not ended? */
@@ -89,6 +116,31 @@ static void every_process_is_confined(void **state) {
     assert_int_equal(daemon_stop(&daemon), 0);
     end_wait(spawner);
     end_wait(worker);
+}
+
+/* Nothing is left of root's rights, nor can come back with a program that is started. */
+static void no_process_has_capabilities(void **state) {
+    static const char *const sets[] = {"CapInh", "CapPrm", "CapEff", "CapAmb", "CapBnd"};
+    static const char *const listens[] = {"127.0.0.1:0", "127.0.0.1:981"};
+    (void)state;
+    for (int row = 0; sandboxed_build() && row < 2; row++) {
+        const char *const flags[] = {"--listen", listens[row], NULL};
+        struct daemon daemon;
+        if (row == 1 && geteuid() != 0) {
+            break; /* a port that takes a right to bind */
+        }
+        daemon_start(&daemon, flags);
+        struct session *session = session_create(&daemon);
+        pid_t worker = worker_pid(session), spawner = spawner_of(&daemon, worker);
+        const pid_t pids[] = {daemon.pid, spawner, worker};
+        for (int i = 0; i < 3; i++) {
+            for (int set = 0; set < (geteuid() == 0 ? 5 : 4); set++) {
+                assert_int_equal(status_of_threads(pids[i], sets[set]), 0);
+            }
+        }
+        session_destroy(session);
+        assert_int_equal(daemon_stop(&daemon), 0);
+    }
 }
 
 static void off_confines_nothing(void **state) {
@@ -231,6 +283,7 @@ static void nothing_outlives_the_front(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_process_is_confined),
+        cmocka_unit_test(no_process_has_capabilities),
         cmocka_unit_test(off_confines_nothing),
         cmocka_unit_test(an_unknown_word_is_refused),
         cmocka_unit_test(workers_are_replaced),

@@ -115,6 +115,38 @@ static void the_server_refuses_them_too(void **state) {
     assert_int_equal(handshake_with("NORMAL:-VERS-ALL:+VERS-TLS1.3"), 0);
 }
 
+/* Whoever records a connection and has the key later must not be able to read it; what is
+   encrypted must be authenticated as it is. */
+static void only_ephemeral_keys_and_authenticated_ciphers(void **state) {
+    (void)state;
+    static const struct {
+        const char *priorities;
+        bool taken;
+    } rows[] = {
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA:-CIPHER-ALL:+AES-128-GCM", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-CBC:+AES-256-CBC", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-CBC:-MAC-ALL:+SHA1", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+3DES-CBC", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+ARCFOUR-128", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+ANON-ECDH", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-GCM", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-256-GCM", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+CHACHA20-POLY1305", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+ECDHE-RSA", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+CHACHA20-POLY1305", true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int error = handshake_with(rows[i].priorities);
+        if (error == GNUTLS_E_NO_PRIORITIES_WERE_SET) {
+            print_message("  this machine's GnuTLS has none of %s\n", rows[i].priorities);
+        } else if ((error == 0) != rows[i].taken) {
+            fail_msg("%s: %s", rows[i].priorities, gnutls_strerror(error));
+        }
+    }
+}
+
 /* An answer before the body was read reaches the client: the socket lingers under TLS as well. */
 static void early_refusals_arrive(void **state) {
     (void)state;
@@ -230,6 +262,7 @@ int main(void) {
         cmocka_unit_test(requests_go_over_tls),
         cmocka_unit_test(old_protocols_are_refused),
         cmocka_unit_test(the_server_refuses_them_too),
+        cmocka_unit_test(only_ephemeral_keys_and_authenticated_ciphers),
         cmocka_unit_test(early_refusals_arrive),
         cmocka_unit_test(plain_text_and_noise_are_no_handshake),
         cmocka_unit_test(hanging_up_cancels),
