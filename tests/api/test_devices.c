@@ -384,7 +384,7 @@ static void workers_open_no_files(void **state) {
     assert_status(&answer, 200);
     const char *total = strstr(answer.body, "\"memory\":{\"total\":");
     assert_non_null(total);
-    assert_true(strtod(total + 18, NULL) > 1e6);
+    assert_true(strtod(total + strlen("\"memory\":{\"total\":"), NULL) > 1e6);
     answer_free(&answer);
     session_destroy(session);
     assert_int_equal(daemon_stop(&daemon), 0);
