@@ -49,14 +49,14 @@ struct job_view {
     struct job_id id;
     const char *type; /* name of its kind, static */
     bool running;
-    char device[24];  /* that runs it; while it waits, the wanted one, "" for any */
-    uint32_t owner;   /* as in its job */
+    char device[24]; /* that runs it; while it waits, the wanted one, "" for any */
+    uint32_t owner;  /* as in its job */
     char request_id[REQUEST_ID_MAX + 1]; /* of the request that brought it */
-    int attempt;      /* 1 once a worker has died with it */
-    double age_s;     /* since it was submitted */
-    double running_s; /* of this attempt; 0 while it waits */
-    double progress;  /* 0 … 1; never falls during an attempt */
-    double cost;      /* of its plan */
+    int attempt;                         /* 1 once a worker has died with it */
+    double age_s;                        /* since it was submitted */
+    double running_s;                    /* of this attempt; 0 while it waits */
+    double progress;                     /* 0 … 1; never falls during an attempt */
+    double cost;                         /* of its plan */
 };
 
 #define DISPATCH_JOBS_MAX 1000 /* shown at once */

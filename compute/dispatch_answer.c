@@ -4,8 +4,8 @@
  * A worker decodes what strangers send and may be anybody's by now. Nothing behind this file has to
  * doubt an answer's numbers again: the status is one that a worker can have, the result fits its
  * block, phases are finite and no longer than the job has been out, so that they can be printed,
- * summed and turned into integers. (Descriptions are text; dispatch_memory.c and the server's gauges
- * read their numbers. Progress is another process's word and read in dispatch_jobs.c.)
+ * summed and turned into integers. (Descriptions are text; dispatch_memory.c and the server's
+ * gauges read their numbers. Progress is another process's word and read in dispatch_jobs.c.)
  *
  * Threads: under the dispatcher's lock.
  */

@@ -138,7 +138,7 @@ struct dispatch {
     size_t outstanding;    /* accepted jobs whose done() has not returned */
     bool starved;          /* a job could not be sent for want of memory or room: try again soon */
     bool draining, stopping;
-    bool driven; /* no thread: the caller turns the loop */
+    bool driven;        /* no thread: the caller turns the loop */
     struct job_ids ids; /* of jobs and canaries */
     uint64_t numbers;   /* of jobs so far */
     uint64_t sweep_ns;  /* when the thread looks at its clocks next */

@@ -168,11 +168,14 @@ void sandbox_file(const char *path) {
     }
 }
 
+/* The root folder would be everything: there it is the file alone. */
 static void folder_add(const char *path) {
     char folder[PATH_MAX];
     const char *slash = strrchr(path, '/');
-    size_t size = slash == NULL ? 1 : slash == path ? 1 : (size_t)(slash - path);
-    if (size < sizeof folder) {
+    size_t size = slash != NULL ? (size_t)(slash - path) : 1;
+    if (size == 0) {
+        sandbox_file(path);
+    } else if (size < sizeof folder) {
         memcpy(folder, slash != NULL ? path : ".", size);
         folder[size] = '\0';
         sandbox_file(folder);
@@ -328,8 +331,8 @@ static enum sandbox_state state_wanted(enum sandbox_profile profile) {
     }
     if (text && strcmp(text, "report") == 0) {
         /* of two steps one reports: a filter that does can have no other beside it */
-        bool other = profile == SANDBOX_SPAWNER || profile == SANDBOX_OPENING ||
-                     profile == SANDBOX_SHUT;
+        bool other =
+            profile == SANDBOX_SPAWNER || profile == SANDBOX_OPENING || profile == SANDBOX_SHUT;
         return other ? SANDBOX_OFF : SANDBOX_REPORT;
     }
     return SANDBOX_ON;
@@ -343,8 +346,7 @@ enum sandbox_state sandbox_enter(enum sandbox_profile profile) {
         return state;
     }
     program_make(&program, profile, state == SANDBOX_REPORT);
-    bool domain =
-        profile == SANDBOX_CPU || profile == SANDBOX_CUDA || profile == SANDBOX_OPENING;
+    bool domain = profile == SANDBOX_CPU || profile == SANDBOX_CUDA || profile == SANDBOX_OPENING;
     bool apart = state == SANDBOX_ON && domain && domain_enter(profile);
     bool done =
         state == SANDBOX_REPORT ? report_enter(&program) : program_install(&program, 0) == 0;

@@ -16,8 +16,8 @@
  * Programs built with sanitizers are never confined: theirs need more.
  *
  * Threads: sandbox_enter confines all threads of the process, and all that it starts later; what it
- * says of files holds for the calling thread and those that it starts, so it is entered before there
- * are others.
+ * says of files holds for the calling thread and those that it starts, so it is entered before
+ * there are others.
  */
 #ifndef KILN_COMPUTE_SANDBOX_H
 #define KILN_COMPUTE_SANDBOX_H
@@ -48,8 +48,8 @@ enum sandbox_state sandbox_enter(enum sandbox_profile profile);
 /** Adds a file, or a folder with all in it, to what the next sandbox_enter lets be read; what is
     not there is left out. "" is allowed. At most SANDBOX_FILES of them. */
 void sandbox_file(const char *path);
-/** The same for the folder that a file lies in, and the one that it leads to as a link: others may
-    take its place there. */
+/** The same for the folder that a file lies in, and the one that it leads to as a link, so that
+    another file may take its place; in the root folder for the file alone. */
 void sandbox_folder_of(const char *path);
 /** Whether files are closed to this process but for those lists. */
 bool sandbox_files_closed(void);

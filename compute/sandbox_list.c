@@ -72,14 +72,8 @@ static const struct sandbox_call common[] = {
 /* The same by the names that older machines have for it as well. */
 static const struct sandbox_call common_old[] = {
 #ifdef __x86_64__
-    ANY(time),
-    ANY(poll),
-    ANY(select),
-    ANY(epoll_wait),
-    ANY(stat),
-    ANY(lstat),
-    ANY(readlink),
-    ANY(access),
+    ANY(time), ANY(poll),  ANY(select),   ANY(epoll_wait),
+    ANY(stat), ANY(lstat), ANY(readlink), ANY(access),
 #endif
     END};
 
@@ -141,13 +135,21 @@ static const struct sandbox_call opening_old[] = {
 static const struct sandbox_call *const opening_lists[] = {
     common, common_old, reading, no_code, own_end, threads, front, opening, opening_old, NULL};
 
-/* Of files, what it may read from then on. Names of hosts, for --listen; the C library and GnuTLS look
-   into some of these at any time. The folder of the key file and the files of TLS come on top. */
-static const char *const opening_files[] = {
-    "/proc/self", /* figures of this process */
-    "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/gai.conf",
-    "/etc/services", "/etc/localtime", "/usr/share/zoneinfo", "/etc/gnutls",
-    "/etc/crypto-policies", NULL};
+/* Of files, what it may read from then on. Names of hosts, for --listen; the C library and GnuTLS
+   look into some of these at any time. The folder of the key file and the files of TLS come on top.
+ */
+static const char *const opening_files[] = {"/proc/self", /* figures of this process */
+                                            "/etc/hosts",
+                                            "/etc/host.conf",
+                                            "/etc/nsswitch.conf",
+                                            "/etc/resolv.conf",
+                                            "/etc/gai.conf",
+                                            "/etc/services",
+                                            "/etc/localtime",
+                                            "/usr/share/zoneinfo",
+                                            "/etc/gnutls",
+                                            "/etc/crypto-policies",
+                                            NULL};
 
 /* ---- the worker on the CPU: its arena and its two sockets are there before it starts ---- */
 
@@ -226,8 +228,8 @@ static const struct sandbox_call other_drivers_old[] = {
     END};
 
 static const struct sandbox_call *const cuda_lists[] = {
-    common,  common_old, reading, driver, driver_old, other_drivers, other_drivers_old,
-    own_end, threads,    NULL,
+    common,        common_old,        reading, driver,  driver_old,
+    other_drivers, other_drivers_old, own_end, threads, NULL,
 };
 
 /* ---- the spawner ----
@@ -250,8 +252,8 @@ static const struct sandbox_call spawner_old[] = {
     END};
 
 static const struct sandbox_call *const spawner_lists[] = {
-    common,  common_old,  reading, driver, driver_old, other_drivers, other_drivers_old,
-    spawner, spawner_old, NULL,
+    common,        common_old,        reading, driver,      driver_old,
+    other_drivers, other_drivers_old, spawner, spawner_old, NULL,
 };
 
 const struct sandbox_call *const *const sandbox_allowed[SANDBOX_PROFILES] = {

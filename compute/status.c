@@ -28,7 +28,8 @@ static const char help_FORBIDDEN[] =
     "other keys. Sending the request again does not help; another key may.";
 
 static const char help_CROSS_SITE[] =
-    "A web page of another site made a browser send this request. Without keys, whoever is asked by "
+    "A web page of another site made a browser send this request. Without keys, whoever is asked "
+    "by "
     "a browser cannot tell its user's wish from a stranger's page, so only the daemon's own pages "
     "may ask, and those of the origins that --cors-origin names (https://a.example; * for all). "
     "Open the address in the browser's own address line, ask from a program, start the daemon "

@@ -3,9 +3,9 @@
  *
  * One thread waits in poll() on a wake-up descriptor and on the lingering sockets, at most a second
  * at a time, and walks the records once a second. A record is removed under the lock before its
- * descriptor is closed, so whatever the reaper sees in the list is open. Sockets that linger are the
- * reaper's own once it has taken them over: it reads and closes them without the lock, which every
- * connection takes that opens or closes.
+ * descriptor is closed, so whatever the reaper sees in the list is open. Sockets that linger are
+ * the reaper's own once it has taken them over: it reads and closes them without the lock, which
+ * every connection takes that opens or closes.
  */
 #include "server/clients.h"
 

@@ -7,11 +7,11 @@
 #include "server/hosts.h"
 #include "server/jobs.h"
 #include "server/loop.h"
-#include "server/sites.h"
 #include "server/metrics.h"
 #include "server/problem.h"
 #include "server/reply.h"
 #include "server/reuse.h"
+#include "server/sites.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -112,8 +112,7 @@ bool flight_has(struct flights *flights, const struct waiter *leader, const char
     bool found = false;
     pthread_mutex_lock(&flights->lock);
     for (const struct waiter *at = leader->first; at != NULL && !found; at = at->next) {
-        found =
-            (owner == 0 || at->owner == owner) && strcmp(at->request_id, request_id) == 0;
+        found = (owner == 0 || at->owner == owner) && strcmp(at->request_id, request_id) == 0;
     }
     pthread_mutex_unlock(&flights->lock);
     return found;

@@ -6,8 +6,8 @@
  * still there; a leader whose deadline passed hands over to the oldest follower that has time left.
  *
  * Threads: any; one lock, under which nothing is called that takes another. The dispatcher may call
- * flight_deserted and flight_has under its own. Ownership: waiters are the callers', and must stay until the
- * flight has ended.
+ * flight_deserted and flight_has under its own. Ownership: waiters are the callers', and must stay
+ * until the flight has ended.
  */
 #ifndef KILN_SERVER_FLIGHT_H
 #define KILN_SERVER_FLIGHT_H
@@ -20,8 +20,8 @@ struct waiter {
     struct digest key;
     const char *request_id; /* of the request; lives as long as the waiter */
     uint32_t owner;         /* of the request */
-    int fd;            /* the client's socket; -1: cannot hang up */
-    uint64_t until_ns; /* its own deadline, clock_ns */
+    int fd;                 /* the client's socket; -1: cannot hang up */
+    uint64_t until_ns;      /* its own deadline, clock_ns */
 
     struct waiter *chain;        /* leaders in a bucket */
     struct waiter *first, *last; /* leaders: who follows, oldest first */

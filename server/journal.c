@@ -108,7 +108,8 @@ static void job_add(struct journal *journal, const struct exchange *exchange) {
     };
     const struct result *result = exchange->result;
     const struct job *job = &exchange->job;
-    bool own = exchange->outcome == OUTCOME_JOB && !job_id_empty(&job->id); /* a job of its own was run */
+    bool own =
+        exchange->outcome == OUTCOME_JOB && !job_id_empty(&job->id); /* a job of its own was run */
     const struct job_id *id = own ? &job->id : result != NULL ? &result->job : NULL;
     char text[JOB_ID_TEXT];
     if (id == NULL) {

@@ -87,14 +87,14 @@ static const struct option_row rows[] = {
     {"wrong-keys", OPTION_COUNT, AT(wrong_keys), 0, 1000000, "30", NULL,
      "unknown keys that an address may send in a minute before it gets 429; 0: no limit"},
     {"allow-open", OPTION_SWITCH, AT(allow_open), 0, 0, "false", NULL,
-     "serve other machines without keys"},
+     "serve other machines without keys (--hosts holds all the same)"},
     {"hosts", OPTION_TEXT, AT(hosts), 0, 0, "", NULL,
      "names besides localhost that a daemon without keys answers to, with commas between; *: any"},
     {"tls-cert", OPTION_TEXT, AT(tls_cert), 0, 0, "", NULL,
      "PEM file of the certificate and its chain: HTTPS instead of HTTP"},
     {"tls-key", OPTION_TEXT, AT(tls_key), 0, 0, "", NULL, "PEM file of the certificate's key"},
     {"cors-origin", OPTION_TEXT, AT(cors_origin), 0, OPTION_LIST_MAX, "", NULL,
-     "origins whose pages may read answers, with commas; or *"},
+     "origins whose pages may ask and read answers, with commas; or *"},
     {"state-dir", OPTION_TEXT, AT(state_dir), 0, 0, "", NULL,
      "directory of the driver's cache of compiled kernels"},
     {"log-level", OPTION_CHOICE, AT(log_level), 0, 0, "info", levels,
@@ -298,12 +298,11 @@ static const char *environment_get(const struct option_row *row, char *name, siz
     return getenv(name);
 }
 
-/* What begins with one of these is no option and means to be none: our own variables, and those that
-   Kubernetes and container links set for a service of the name "kiln". */
-static const char *const strangers[] = {"MODULE_PATH", "CPU_ISA",  "PARENT_PID", "TEST_",
-                                        "FAULT",       "SOAK",     "ALLOCATOR",  "STANDIN",
-                                        "BUILD",       "URL",      "CUDA",       "SERVICE_",
-                                        "PORT_",       "PORT=tcp", "NAME=",      "ENV_"};
+/* What begins with one of these is no option and means to be none: our own variables, and those
+   that Kubernetes and container links set for a service of the name "kiln". */
+static const char *const strangers[] = {
+    "MODULE_PATH", "CPU_ISA", "PARENT_PID", "TEST_",    "FAULT", "SOAK",     "ALLOCATOR", "STANDIN",
+    "BUILD",       "URL",     "CUDA",       "SERVICE_", "PORT_", "PORT=tcp", "NAME=",     "ENV_"};
 
 /* The option that `name` (as after "KILN_") was probably meant for, or NULL. */
 static const struct option_row *row_guess(const char *name) {
@@ -315,8 +314,7 @@ static const struct option_row *row_guess(const char *name) {
 }
 
 /* `entry` is what stands behind "KILN_" in the environment: NAME=value. */
-static bool variable_check(struct options *options, const char *entry, char *why,
-                           size_t why_size) {
+static bool variable_check(struct options *options, const char *entry, char *why, size_t why_size) {
     char name[64], meant[64];
     size_t size = strcspn(entry, "=");
     for (size_t i = 0; i < size && i < sizeof name - 1; i++) {

@@ -123,7 +123,7 @@ static int site_ask(struct session *session, const char *method, const char *pat
     return status;
 }
 
-#define PICTURE "/v1/mandelbrot?width=8&height=8"
+#define PICTURE       "/v1/mandelbrot?width=8&height=8"
 #define SITE(value)   "Sec-Fetch-Site: " value
 #define ORIGIN(value) "Origin: " value
 
@@ -140,14 +140,14 @@ static void pages_of_other_sites_start_no_jobs(void **state) {
         const char *headers[3];
         int get, post;
     } rows[] = {
-        {{NULL}, OURS, OURS},                              /* a program */
-        {{own}, OURS, OURS},                               /* a page of ours */
+        {{NULL}, OURS, OURS}, /* a program */
+        {{own}, OURS, OURS},  /* a page of ours */
         {{upper}, OURS, OURS},
-        {{SITE("none")}, OURS, OURS},                      /* typed */
+        {{SITE("none")}, OURS, OURS}, /* typed */
         {{SITE("same-origin"), own}, OURS, OURS},
         {{SITE("same-origin"), ORIGIN("https://proxy.example")}, OURS, OURS}, /* Host was changed */
         {{SITE("same-origin"), ORIGIN("null")}, OURS, OURS},
-        {{SITE("cross-site")}, FOREIGN, FOREIGN},          /* <img> and "no-cors" */
+        {{SITE("cross-site")}, FOREIGN, FOREIGN}, /* <img> and "no-cors" */
         {{SITE("Cross-Site")}, FOREIGN, FOREIGN},
         {{SITE("nonsense")}, FOREIGN, FOREIGN},
         {{SITE("none, none")}, FOREIGN, FOREIGN},
@@ -160,9 +160,9 @@ static void pages_of_other_sites_start_no_jobs(void **state) {
         {{ORIGIN("https://127.0.0.1.evil.example")}, FOREIGN, FOREIGN},
         {{other}, FOREIGN, FOREIGN},
         {{own, ORIGIN("https://evil.example")}, FOREIGN, FOREIGN},
-        {{SITE("same-site")}, OURS, FOREIGN},              /* another port: pictures, no posts */
+        {{SITE("same-site")}, OURS, FOREIGN}, /* another port: pictures, no posts */
         {{SITE("same-site"), other}, FOREIGN, FOREIGN},
-        {{"Referer: https://evil.example/"}, OURS, OURS},  /* says nothing by itself */
+        {{"Referer: https://evil.example/"}, OURS, OURS}, /* says nothing by itself */
     };
     struct session *session = session_create(&daemon);
     for (int round = 0; round < 2; round++) { /* the second finds kept results */
@@ -171,8 +171,8 @@ static void pages_of_other_sites_start_no_jobs(void **state) {
             int got = site_ask(session, "GET", PICTURE, rows[i].headers, policy, sizeof policy);
             assert_string_equal(policy, "same-site");
             int head = site_ask(session, "HEAD", PICTURE, rows[i].headers, NULL, 0);
-            int post = site_ask(session, "POST", "/v1/mandelbrot", rows[i].headers, policy,
-                                sizeof policy);
+            int post =
+                site_ask(session, "POST", "/v1/mandelbrot", rows[i].headers, policy, sizeof policy);
             assert_string_equal(policy, "same-site");
             if (got != rows[i].get || head != rows[i].get || post != rows[i].post) {
                 fail_msg("row %zu: GET %d, HEAD %d, POST %d", i, got, head, post);
@@ -183,7 +183,8 @@ static void pages_of_other_sites_start_no_jobs(void **state) {
     }
     /* what runs nothing and tells nothing is answered: a link to a page, a probe */
     static const char *const foreign[3] = {SITE("cross-site")};
-    static const char *const open[] = {"/", "/healthz", "/readyz", "/openapi.yaml", "/problems/busy"};
+    static const char *const open[] = {"/", "/healthz", "/readyz", "/openapi.yaml",
+                                       "/problems/busy"};
     for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
         assert_int_equal(site_ask(session, "GET", open[i], foreign, NULL, 0), 200);
     }

@@ -475,9 +475,9 @@ static void mistakes_in_options_are_refused(void **state) {
         const char *end;
         size_t size;
         int code;
-    } rows[] = {{10, "\n", 1, 1},    {10, "", 0, 1},     {1077, "\n", 1, 1}, {1078, "\n", 1, 2}, {1087, "\n", 1, 2},
-                {2000, "\n", 1, 2},  {3000, "", 0, 2},   {5, "\0\n", 2, 2},  {0, "\n\n\n", 3, 1},
-                {10, "\r\n", 2, 1}};
+    } rows[] = {{10, "\n", 1, 1},    {10, "", 0, 1},     {1077, "\n", 1, 1}, {1078, "\n", 1, 2},
+                {1087, "\n", 1, 2},  {2000, "\n", 1, 2}, {3000, "", 0, 2},   {5, "\0\n", 2, 2},
+                {0, "\n\n\n", 3, 1}, {10, "\r\n", 2, 1}};
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         static const char option[] = "queue = 5";
         size_t size = 0;

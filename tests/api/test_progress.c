@@ -209,8 +209,9 @@ static void addresses_of_no_job(void **state) {
         answer_free(&answer);
         delete_expect(session, paths[i], 404);
     }
-    const struct request post = {
-        .path = "/v1/jobs/0198a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b", .type = "application/json", .body = "{}"};
+    const struct request post = {.path = "/v1/jobs/0198a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b",
+                                 .type = "application/json",
+                                 .body = "{}"};
     session_ask(session, &post, &answer);
     assert_status(&answer, 405);
     assert_header(&answer, "Allow", "GET, HEAD, DELETE, OPTIONS");
@@ -313,8 +314,8 @@ static void jobs_are_asked_for_by_what_they_are(void **state) {
    another request has brought that job. */
 static void requests_that_share_a_job_find_it(void **state) {
     (void)state;
-    static const char *const shared[] = {"--max-iterations", "1000000000000", "--slots", "1",
-                                         "--cache-bytes", "8M", NULL};
+    static const char *const shared[] = {
+        "--max-iterations", "1000000000000", "--slots", "1", "--cache-bytes", "8M", NULL};
     struct daemon daemon;
     struct client clients[2];
     char path[64] = "", other[64] = "";

@@ -122,10 +122,16 @@ static enum kiln_status forge(struct task *task) {
 
 /* Files and folders that every user may read; tells the last one that opens. */
 static enum kiln_status open_files(struct task *task) {
-    static const char *const paths[] = {"/etc/passwd", "/etc/hostname",  "/proc/1/cmdline",
-                                        "/",           "/proc",          "/etc",
-                                        "/proc/self/root/etc/passwd",    "/proc/version",
-                                        "/usr/bin/env", "/dev/null"};
+    static const char *const paths[] = {"/etc/passwd",
+                                        "/etc/hostname",
+                                        "/proc/1/cmdline",
+                                        "/",
+                                        "/proc",
+                                        "/etc",
+                                        "/proc/self/root/etc/passwd",
+                                        "/proc/version",
+                                        "/usr/bin/env",
+                                        "/dev/null"};
     const char *opened = "none";
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
         int fd = open(paths[i], O_RDONLY | O_CLOEXEC);

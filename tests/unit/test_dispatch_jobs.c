@@ -7,7 +7,8 @@
 #define ARENA (32 * MIB)
 
 /* A version 7 id that nobody was given. */
-static const struct job_id stranger = {{1, 2, 3, 4, 5, 6, 0x70, 8, 0x80, 10, 11, 12, 13, 14, 15, 16}};
+static const struct job_id stranger = {
+    {1, 2, 3, 4, 5, 6, 0x70, 8, 0x80, 10, 11, 12, 13, 14, 15, 16}};
 
 struct seen {
     struct job_view views[8];
@@ -70,8 +71,9 @@ static void jobs_are_found_by_what_they_are(void **state) {
     expect_jobs(&rig, (struct job_filter){.state = JOBS_QUEUED}, 2, &calls[1]);
     expect_jobs(&rig, (struct job_filter){.type = type}, 3, &calls[0]);
     expect_jobs(&rig, (struct job_filter){.type = type, .state = JOBS_QUEUED}, 2, &calls[1]);
-    expect_jobs(&rig, (struct job_filter){.type = job_types[0] == type ? job_types[1] : job_types[0]},
-                0, NULL);
+    expect_jobs(&rig,
+                (struct job_filter){.type = job_types[0] == type ? job_types[1] : job_types[0]}, 0,
+                NULL);
     expect_jobs(&rig, (struct job_filter){.request_id = "b"}, 1, &calls[1]);
     expect_jobs(&rig, (struct job_filter){.request_id = "b", .owner = 2}, 1, &calls[1]);
     expect_jobs(&rig, (struct job_filter){.request_id = "b", .owner = 3}, 0, NULL);
