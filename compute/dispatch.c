@@ -241,7 +241,7 @@ enum kiln_status dispatch_create(const struct dispatch_options *options, struct 
     if (!dispatch->watched || !dispatch->watched_jobs) {
         goto out;
     }
-    status = descriptors_create(dispatch);
+    status = job_ids_init(&dispatch->ids) ? descriptors_create(dispatch) : KILN_INTERNAL;
     if (status == KILN_OK) {
         status = spawner_start(dispatch, options->program);
     }
@@ -350,7 +350,8 @@ enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job) {
     pthread_mutex_lock(&dispatch->lock);
     enum kiln_status status = admit_locked(dispatch, job);
     if (status == KILN_OK) {
-        job->id = ++dispatch->next_id;
+        job->id = job_ids_next(&dispatch->ids, job_ids_now());
+        job->number = ++dispatch->numbers;
         dispatch->outstanding++;
         status = queue_take_locked(dispatch, job);
         dispatch->outstanding -= status != KILN_OK;
@@ -360,6 +361,7 @@ enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job) {
                  dispatch->queue.count);
     }
     if (status != KILN_OK) {
+        job->id = (struct job_id){{0}}; /* it never was */
         arena_give(dispatch->arena, &job->result);
     }
     *(status == KILN_OK ? &dispatch->stats.submitted : &dispatch->stats.refused) += 1;

@@ -52,7 +52,7 @@ void canary_send_locked(struct dispatch *dispatch, struct supervisor *supervisor
     size_t data_size;
     *job = (struct job){
         .type = type,
-        .id = ++dispatch->next_id,
+        .id = job_ids_next(&dispatch->ids, job_ids_now()),
         .watch_fd = -1,
         .submitted_ns = now,
         .deadline_ns = now + CANARY_DEADLINE,

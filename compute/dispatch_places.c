@@ -136,9 +136,9 @@ void place_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor
     }
 }
 
-int place_find(const struct supervisor *supervisor, uint64_t id) {
+int place_find(const struct supervisor *supervisor, const struct job_id *id) {
     for (int i = 0; i < PLACES_MAX; i++) {
-        if (supervisor->place[i].job && supervisor->place[i].job->id == id) {
+        if (supervisor->place[i].job && job_id_equal(&supervisor->place[i].job->id, id)) {
             return i;
         }
     }

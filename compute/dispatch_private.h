@@ -5,6 +5,7 @@
  *   dispatch_view.c     what others may see: readiness, devices, counts
  *   dispatch_jobs.c     unfinished jobs: looking at them, cancelling one
  *   dispatch_queue.c    jobs: waiting, sent, answered (state machine of a job)
+ *   dispatch_answer.c   what a worker answers, judged
  *   dispatch_places.c   what a worker has: packets in slots, jobs in places
  *   dispatch_group.c    which waiting jobs run together
  *   dispatch_loss.c     jobs whose worker is gone, jobs that no device will take
@@ -138,8 +139,9 @@ struct dispatch {
     size_t outstanding;    /* accepted jobs whose done() has not returned */
     bool starved;          /* a job could not be sent for want of memory or room: try again soon */
     bool draining, stopping;
-    bool driven; /* no thread: the caller turns the loop */
-    uint64_t next_id;
+    bool driven;        /* no thread: the caller turns the loop */
+    struct job_ids ids; /* of jobs and canaries */
+    uint64_t numbers;   /* of jobs so far */
     uint64_t sweep_ns;  /* when the thread looks at its clocks next */
     uint64_t hangup_ns; /* when clients are looked at next */
     uint64_t awake_ns;  /* last time the loop turned */
@@ -191,6 +193,13 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
 void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_status status,
                       const char *detail, struct job_list *finished);
 
+/* dispatch_answer.c */
+
+/** Whether an answer can come from a worker in its senses; its numbers are answer_take's. */
+bool answer_sound(const struct answer *answer);
+/** Takes times (no longer than the job was out), detail and the size of the result. */
+void answer_take(struct job *job, const struct answer *answer, uint64_t now);
+
 /* dispatch_places.c */
 
 /** Sends `*count` alike jobs in one packet to a worker with a free slot; fewer, as `count` tells
@@ -205,7 +214,7 @@ struct control *place_control(const struct dispatch *dispatch, const struct supe
 void place_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place,
                          enum job_state state);
 /** The place of the job with this id, or -1. */
-int place_find(const struct supervisor *supervisor, uint64_t id);
+int place_find(const struct supervisor *supervisor, const struct job_id *id);
 /** Takes the job out of a worker's place. */
 void place_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place);
 

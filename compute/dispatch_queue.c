@@ -30,7 +30,6 @@
 #include "compute/log.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -212,24 +211,6 @@ void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_stat
     job_list_push(finished, job);
 }
 
-/* A phase's length as another process gave it. */
-static double sane_ms(double value) {
-    return isfinite(value) && value >= 0 ? value : 0;
-}
-
-static void answer_copy(struct job *job, const struct answer *answer) {
-    job->timing = (struct timing){
-        .queue = (double)(job->started_ns - job->submitted_ns) * 1e-6,
-        .upload = sane_ms(answer->timing.upload),
-        .kernel = sane_ms(answer->timing.kernel),
-        .download = sane_ms(answer->timing.download),
-        .encode = sane_ms(answer->timing.encode),
-    };
-    snprintf(job->detail, sizeof job->detail, "%.*s", (int)sizeof answer->detail - 1,
-             answer->detail);
-    job->result_size = answer->result_size;
-}
-
 /* What the client is told, from what the worker answered and what we had decided before. */
 static enum kiln_status verdict(struct job *job, enum kiln_status answered) {
     if (job->state == JOB_CANCELLING) {
@@ -267,10 +248,8 @@ static void account(struct supervisor *supervisor, const struct job *job, uint32
 
 bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                          const struct answer *answer, struct job_list *finished) {
-    int place = place_find(supervisor, answer->id);
-    if (place < 0 || answer->magic != COMMAND_MAGIC ||
-        (uint32_t)answer->status >= KILN_STATUS_COUNT || answer->gathered < 1 ||
-        answer->gathered > GROUP_MAX) {
+    int place = place_find(supervisor, &answer->id);
+    if (place < 0 || !answer_sound(answer)) {
         return false;
     }
     struct job *job = supervisor->place[place].job;
@@ -278,7 +257,7 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
     if (job->state == JOB_FAULTED) {
         return false; /* answered already */
     }
-    answer_copy(job, answer);
+    answer_take(job, answer, clock_ns());
     if (answered == KILN_DEVICE_FAULT) {
         /* Its blocks may still be a target of the device: they wait for the process's end. */
         if (job->state == JOB_RUNNING) {
@@ -315,7 +294,7 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
 
 void queue_return_locked(struct dispatch *dispatch, struct job *job) {
     struct job *before = dispatch->queue.head;
-    while (before && before->id < job->id) {
+    while (before && before->number < job->number) {
         before = before->next;
     }
     job->state = JOB_QUEUED;

@@ -15,6 +15,7 @@
 #include "compute/codecs/image.h"
 #include "compute/field.h"
 #include "compute/format.h"
+#include "compute/job_id.h"
 #include "compute/status.h"
 #include "compute/timing.h"
 #include "compute/trace.h"
@@ -66,7 +67,7 @@ struct task {
     uint64_t capacity;           /* its bytes */
     uint64_t size;               /* out: bytes of the encoded result */
     const char *device_name;     /* "cpu:0", for JSON results */
-    uint64_t id;                 /* job id, for JSON results; 0 in warm-up */
+    struct job_id id;            /* for JSON results; empty in warm-up */
     struct timing *timing;       /* queue is filled in; phases are added by stream finish */
     uint64_t started_ns;         /* when the job was submitted, for `total` in JSON results */
     char detail[JOB_DETAIL_MAX]; /* out: what went wrong, one sentence for the client */
@@ -134,12 +135,13 @@ void job_types_assert(void);
 /** One job. Filled by the front, owned by the dispatcher between submit and done. */
 struct job {
     const struct job_type *type;
-    uint64_t id;          /* unique in this daemon, given by dispatch_submit */
+    struct job_id id;     /* given by dispatch_submit; empty before */
     enum format format;   /* of the result */
     char device[24];      /* wanted device ("cuda:0"), "" for any */
     struct holder holder; /* whose share of the arena its blocks are taken from */
     uint32_t owner;     /* who may cancel it (the submitter's number), 0 for nobody in particular */
     struct trace trace; /* of the request that brought it; empty for none */
+    char request_id[REQUEST_ID_MAX + 1]; /* of that request; "" for none */
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
     struct input input;
     struct block body;   /* input block; empty for none */
@@ -162,11 +164,16 @@ struct job {
         name another client in watch_fd. NULL: it is to end. The dispatcher's thread, under its
         lock: must not call the dispatcher. */
     bool (*deserted)(struct job *job);
+    /** Whether its result is also for another request, of this X-Request-Id and one of `owner`'s
+        (0: of anybody's). The dispatcher's lock is held: must not call the dispatcher. NULL: for no
+        other. */
+    bool (*shared)(const struct job *job, const char *request_id, uint32_t owner);
     void *context;     /* the owner's */
     uint64_t since_ns; /* when its deadline began to run, clock_ns; 0: when it is submitted */
 
     /* the dispatcher's own */
     struct job *next, *previous;
+    uint64_t number; /* in the order of submission */
     uint64_t submitted_ns, started_ns, deadline_ns;
     int attempt;
     int shortages;     /* runs that ended for want of device memory */

@@ -27,6 +27,15 @@ static const char help_FORBIDDEN[] =
     "for what the daemon tells about itself, compute for jobs, admin for cancelling the jobs of "
     "other keys. Sending the request again does not help; another key may.";
 
+static const char help_CROSS_SITE[] =
+    "A web page of another site made a browser send this request. Without keys, whoever is asked "
+    "by "
+    "a browser cannot tell its user's wish from a stranger's page, so only the daemon's own pages "
+    "may ask, and those of the origins that --cors-origin names (https://a.example; * for all). "
+    "Open the address in the browser's own address line, ask from a program, start the daemon "
+    "with --cors-origin, or with keys. Behind a proxy that changes the Host header, pass it on "
+    "as it came.";
+
 static const char help_NOT_FOUND[] =
     "No route has this address, or the job, tile or page that it names does not exist (a job's "
     "result is kept for a limited time only). GET / lists what this daemon serves, and "
@@ -51,6 +60,11 @@ static const char help_LENGTH_REQUIRED[] =
     "The daemon decides from the Content-Length whether a body fits before it reads it, so a "
     "request with a body must carry one; chunked bodies of unknown length are not taken. Most "
     "clients send it when the body is given as a file or a string (curl: --data-binary @file).";
+
+static const char help_PRECONDITION[] =
+    "If-None-Match names the result that this request would have, by its ETag, or is *: the client "
+    "has it already, so no job was run. GET and HEAD answer 304 then; for other methods "
+    "RFC 9110 (13.1.2) asks for this status. Leave If-None-Match out to have the result again.";
 
 static const char help_TOO_LARGE[] =
     "The body, or something that it decodes to, is larger than a limit of this daemon. The "

@@ -11,7 +11,6 @@
 #include "compute/worker_private.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -176,8 +175,10 @@ static bool answers_send(const struct worker *worker, struct stream *stream,
 static void answers_log(const struct command *commands, const struct answer *answers,
                         size_t count) {
     for (size_t i = 0; i < count && log_level_get() >= LOG_LEVEL_DEBUG; i++) {
-        log_about(LOG_LEVEL_DEBUG, &commands[i].trace, "job %016" PRIx64 " ends: %s",
-                  commands[i].id, status_row((enum kiln_status)answers[i].status)->slug);
+        char id[JOB_ID_TEXT];
+        job_id_print(&commands[i].id, id);
+        log_about(LOG_LEVEL_DEBUG, &commands[i].trace, "job %s ends: %s", id,
+                  status_row((enum kiln_status)answers[i].status)->slug);
     }
 }
 

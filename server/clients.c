@@ -3,7 +3,9 @@
  *
  * One thread waits in poll() on a wake-up descriptor and on the lingering sockets, at most a second
  * at a time, and walks the records once a second. A record is removed under the lock before its
- * descriptor is closed, so whatever the reaper sees in the list is open.
+ * descriptor is closed, so whatever the reaper sees in the list is open. Sockets that linger are
+ * the reaper's own once it has taken them over: it reads and closes them without the lock, which
+ * every connection takes that opens or closes.
  */
 #include "server/clients.h"
 
@@ -57,8 +59,11 @@ struct clients {
     pthread_mutex_t lock;
     struct client *first;
     uint64_t open, cut;
-    struct leaving lingers[LINGERS_MAX];
-    size_t linger_count, linger_most;
+    struct leaving lingers[LINGERS_MAX]; /* the reaper's alone */
+    size_t linger_count;
+    struct leaving arriving[LINGERS_MAX]; /* to be taken over by the reaper */
+    size_t arriving_count, leaving;       /* in this list; in both */
+    size_t linger_most;                   /* of both, at most */
     uint64_t timeout_ns, transfer_ns;
     int wake;
     bool stop;
@@ -158,7 +163,9 @@ static bool linger_drain(struct leaving *linger, uint64_t now) {
     return now < linger->until_ns && now < linger->quiet_ns;
 }
 
-static void lingers_drain(struct clients *clients, uint64_t now) {
+/* Without the lock: 256 fast senders are 256 MiB to read. Returns how many have ended. */
+static size_t lingers_drain(struct clients *clients, uint64_t now) {
+    size_t before = clients->linger_count;
     for (size_t i = 0; i < clients->linger_count;) {
         if (linger_drain(&clients->lingers[i], now)) {
             i++;
@@ -167,6 +174,15 @@ static void lingers_drain(struct clients *clients, uint64_t now) {
         close(clients->lingers[i].fd);
         clients->lingers[i] = clients->lingers[--clients->linger_count];
     }
+    return before - clients->linger_count;
+}
+
+static void lingers_take_locked(struct clients *clients, size_t ended) {
+    clients->leaving -= ended;
+    for (size_t i = 0; i < clients->arriving_count; i++) {
+        clients->lingers[clients->linger_count++] = clients->arriving[i];
+    }
+    clients->arriving_count = 0;
 }
 
 static void *reaper_run(void *argument) {
@@ -185,9 +201,10 @@ static void *reaper_run(void *argument) {
         if (polled[0].revents != 0 && read(clients->wake, &ignored, sizeof ignored) < 0) {
             log_debug("reaper: %s", strerror(errno));
         }
-        pthread_mutex_lock(&clients->lock);
         uint64_t now = clock_ns();
-        lingers_drain(clients, now);
+        size_t ended = lingers_drain(clients, now);
+        pthread_mutex_lock(&clients->lock);
+        lingers_take_locked(clients, ended);
         if (now - looked >= SECOND_NS) {
             crawlers_cut(clients, now);
             looked = now;
@@ -236,6 +253,7 @@ void clients_destroy(struct clients *clients) {
     pthread_mutex_unlock(&clients->lock);
     reaper_wake(clients);
     pthread_join(clients->thread, NULL);
+    lingers_take_locked(clients, 0); /* nobody else is left */
     for (size_t i = 0; i < clients->linger_count; i++) {
         close(clients->lingers[i].fd);
     }
@@ -275,7 +293,7 @@ struct client *client_opened(struct clients *clients, int fd, struct address add
 
 /* The answer has been written; half-close so that the client sees its end, and keep reading. */
 static void linger_start(struct clients *clients, int fd) {
-    if (clients->linger_count >= clients->linger_most) {
+    if (clients->leaving >= clients->linger_most) {
         return;
     }
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -284,7 +302,8 @@ static void linger_start(struct clients *clients, int fd) {
     }
     uint64_t now = clock_ns();
     shutdown(copy, SHUT_WR);
-    clients->lingers[clients->linger_count++] = (struct leaving){
+    clients->leaving++;
+    clients->arriving[clients->arriving_count++] = (struct leaving){
         .fd = copy, .until_ns = now + LINGER_NS, .quiet_ns = now + LINGER_QUIET_NS};
 }
 

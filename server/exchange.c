@@ -13,6 +13,7 @@
 #include "server/problem.h"
 #include "server/reply.h"
 #include "server/reuse.h"
+#include "server/sites.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -92,7 +93,7 @@ enum kiln_status exchange_fault(struct exchange *exchange, enum kiln_status stat
 static enum kiln_status host_check(struct exchange *exchange) {
     const struct options *options = exchange->service->options;
     const char *host = exchange->framing.host;
-    if (options->keys[0] != '\0' || options->allow_open || hosts_allow(options->hosts, host)) {
+    if (options->keys[0] != '\0' || hosts_allow(options->hosts, host)) {
         return KILN_OK;
     }
     return exchange_fault(exchange, KILN_MISDIRECTED,
@@ -272,8 +273,8 @@ enum MHD_Result exchange_begin(struct exchange *exchange, const char *method, co
     if (exchange->method == METHOD_OPTIONS) {
         return exchange->close ? options_reply(exchange) : MHD_YES;
     }
-    if (access_check(exchange) != KILN_OK || request_check(exchange, method) != KILN_OK ||
-        body_expect(exchange) != KILN_OK) {
+    if (sites_check(exchange) != KILN_OK || access_check(exchange) != KILN_OK ||
+        request_check(exchange, method) != KILN_OK || body_expect(exchange) != KILN_OK) {
         return begin_end(exchange);
     }
     exchange->close = false;

@@ -79,7 +79,8 @@ static double described(const struct device_view *view, const char *outer, const
     if (inner != NULL) {
         value = json_member(&value, inner);
     }
-    return value.type == JSON_NUMBER ? json_number(&value) : NAN;
+    double number = value.type == JSON_NUMBER ? json_number(&value) : NAN;
+    return isfinite(number) ? number : NAN; /* a worker may write anything */
 }
 
 static double device_up(const struct device_view *view) {

@@ -80,6 +80,18 @@ static void id_read(struct walk *walk, const char *value, size_t size) {
     sent_note(&walk->framing->request_id, value, size);
 }
 
+static void origin_read(struct walk *walk, const char *value, size_t size) {
+    sent_note(&walk->framing->origin, value, size);
+}
+
+static void site_read(struct walk *walk, const char *value, size_t size) {
+    sent_note(&walk->framing->fetch_site, value, size);
+}
+
+static void referer_read(struct walk *walk, const char *value, size_t size) {
+    sent_note(&walk->framing->referer, value, size);
+}
+
 #define NAMED(name) name, sizeof(name) - 1
 
 static const struct {
@@ -94,6 +106,9 @@ static const struct {
     {NAMED("traceparent"), parent_read},
     {NAMED("tracestate"), state_read},
     {NAMED("x-request-id"), id_read},
+    {NAMED("origin"), origin_read},
+    {NAMED("sec-fetch-site"), site_read},
+    {NAMED("referer"), referer_read},
 };
 
 static enum MHD_Result header_check(void *context, enum MHD_ValueKind kind, const char *name,

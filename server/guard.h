@@ -32,6 +32,7 @@ struct framing {
     bool expects;     /* the client waits for "100 Continue" */
     const char *host; /* the Host's value, the library's; NULL for none */
     struct sent traceparent, tracestate, request_id;
+    struct sent origin, fetch_site, referer; /* of browsers */
 };
 
 /** True if the request announces a body of at least one byte. */

@@ -102,9 +102,10 @@ static enum kiln_status format_choose(struct exchange *exchange, const char *nam
     return not_acceptable(exchange, wanted);
 }
 
+/* Whether the client names the result as one that it has. */
 static bool unchanged(const struct exchange *exchange) {
     char tags[1024];
-    return exchange->etag[0] != '\0' && (exchange->method & (METHOD_GET | METHOD_HEAD)) != 0 &&
+    return exchange->etag[0] != '\0' &&
            exchange_header_join(exchange, MHD_HTTP_HEADER_IF_NONE_MATCH, tags, sizeof tags) &&
            etag_match(tags, exchange->etag);
 }
@@ -149,6 +150,7 @@ static void job_prepare(struct exchange *exchange) {
     job->owner = access_owner(exchange);
     exchange_holder(exchange);
     job->trace = exchange->tracing.trace;
+    tracing_id_print(&exchange->tracing, job->request_id);
     if (job_check(exchange) != KILN_OK) {
         return;
     }
@@ -215,9 +217,12 @@ static void status_header(const struct exchange *exchange, struct MHD_Response *
     }
 }
 
-static void origin_headers(struct MHD_Response *response, const char *device, uint64_t job) {
+static void origin_headers(struct MHD_Response *response, const char *device,
+                           const struct job_id *job) {
+    char id[JOB_ID_TEXT];
+    job_id_print(job, id);
     reply_header(response, "Kiln-Device", "%s", device);
-    reply_header(response, "Kiln-Job", "%016" PRIx64, job);
+    reply_header(response, "Kiln-Job", "%s", id);
 }
 
 static void timing_header(struct MHD_Response *response, const struct timing *timing) {
@@ -239,7 +244,7 @@ static enum MHD_Result result_reply(struct exchange *exchange) {
     timing_header(response, &job->timing);
     caching_headers(exchange, response);
     status_header(exchange, response);
-    origin_headers(response, job->device_name, job->id);
+    origin_headers(response, job->device_name, &job->id);
     if (job->joules > 0) {
         reply_header(response, "Kiln-Joules-Estimate", "%.6g", job->joules);
     }
@@ -254,7 +259,7 @@ static enum MHD_Result shared_reply(struct exchange *exchange) {
                  (double)(clock_ns() - exchange->started_ns) * 1e-6);
     caching_headers(exchange, response);
     status_header(exchange, response);
-    origin_headers(response, result->device, result->job);
+    origin_headers(response, result->device, &result->job);
     return reply_send(exchange, MHD_HTTP_OK, format_row(result->format)->media, response);
 }
 
@@ -265,7 +270,7 @@ static struct MHD_Response *kept_make(const struct exchange *exchange, uint64_t 
     reply_header(response, "Server-Timing", "cache;desc=\"hit\"");
     caching_headers(exchange, response);
     status_header(exchange, response);
-    origin_headers(response, result->device, result->job);
+    origin_headers(response, result->device, &result->job);
     return response;
 }
 
@@ -288,7 +293,7 @@ static enum MHD_Result kept_reply(struct exchange *exchange) {
             MHD_destroy_response(*answer);
         }
         *answer = kept_make(exchange, age);
-        reply_media(*answer, media);
+        reply_media(exchange, *answer, media);
         result->ages[exchange->negotiated] = age;
         result->forget = MHD_destroy_response;
     }
@@ -299,14 +304,26 @@ static enum MHD_Result kept_reply(struct exchange *exchange) {
     return done;
 }
 
+/* RFC 9110, 13.1.2: 304 is for GET and HEAD, whose answer a cache has; other methods are not
+   performed, which 412 says. */
+static enum MHD_Result unchanged_reply(struct exchange *exchange) {
+    if ((exchange->method & (METHOD_GET | METHOD_HEAD)) == 0) {
+        return problem_reply(exchange, KILN_PRECONDITION,
+                             "The result would be %s, which If-None-Match says you have; no job "
+                             "was run.",
+                             exchange->etag);
+    }
+    struct MHD_Response *response = reply_constant("", 0);
+    caching_headers(exchange, response);
+    return reply_send(exchange, MHD_HTTP_NOT_MODIFIED, NULL, response);
+}
+
 static enum MHD_Result job_answer(struct exchange *exchange) {
     struct job *job = &exchange->job;
-    if (exchange->outcome == OUTCOME_UNCHANGED) {
-        struct MHD_Response *response = reply_constant("", 0);
-        caching_headers(exchange, response);
-        return reply_send(exchange, MHD_HTTP_NOT_MODIFIED, NULL, response);
-    }
     arena_give(exchange->service->arena, &job->body);
+    if (exchange->outcome == OUTCOME_UNCHANGED) {
+        return unchanged_reply(exchange);
+    }
     if (exchange->outcome == OUTCOME_JOB && job->status == KILN_OK) {
         return exchange->reused == REUSED_HIT      ? kept_reply(exchange)
                : exchange->reused == REUSED_SHARED ? shared_reply(exchange)

@@ -209,12 +209,9 @@ static bool loops_start(struct listener *listener, struct service *service, size
     return true;
 }
 
-bool listener_create(struct service *service, struct listener **out, char *why, size_t why_size) {
+bool listener_create(struct service *service, int fd, struct listener **out, char *why,
+                     size_t why_size) {
     const struct options *options = service->options;
-    int fd = socket_open(options, why, why_size);
-    if (fd < 0) {
-        return false;
-    }
     if (!intake_create()) {
         snprintf(why, why_size, "no memory for the table of connections");
         close(fd);

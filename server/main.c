@@ -1,6 +1,7 @@
 /*
  * main.c: the roles of the one binary.
  */
+#include "compute/capabilities.h"
 #include "compute/log.h"
 #include "compute/spawner.h"
 #include "compute/worker.h"
@@ -58,7 +59,11 @@ static int role_serve(int argc, char **argv, int first) {
 static int role_healthcheck(int argc, char **argv, int first) {
     struct options options;
     int code;
-    return options_take(&options, argc, argv, first, &code) ? healthcheck_run(&options) : code;
+    if (!options_take(&options, argc, argv, first, &code)) {
+        return code;
+    }
+    capabilities_drop();
+    return healthcheck_run(&options);
 }
 
 static int role_probe(int argc, char **argv, int first) {
@@ -69,6 +74,7 @@ static int role_probe(int argc, char **argv, int first) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a driver that hangs must not outlive the daemon */
     }
     log_init(LOG_LEVEL_WARNING, "probe");
+    capabilities_drop();
     return worker_probe();
 }
 
@@ -125,6 +131,7 @@ static int role_worker(int argc, char **argv, int first) {
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     log_init(LOG_LEVEL_INFO, options.device);
+    capabilities_drop();
     return worker_run(&options);
 }
 

@@ -7,6 +7,7 @@
 #include "server/options.h"
 
 #include "compute/log.h"
+#include "compute/spelling.h"
 #include "kernels/kernels.h"
 
 #include <ctype.h>
@@ -14,6 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum option_type {
     OPTION_TEXT,
@@ -87,14 +89,14 @@ static const struct option_row rows[] = {
     {"wrong-keys", OPTION_COUNT, AT(wrong_keys), 0, 1000000, "30", NULL,
      "unknown keys that an address may send in a minute before it gets 429; 0: no limit"},
     {"allow-open", OPTION_SWITCH, AT(allow_open), 0, 0, "false", NULL,
-     "serve other machines without keys"},
+     "serve other machines without keys (--hosts holds all the same)"},
     {"hosts", OPTION_TEXT, AT(hosts), 0, 0, "", NULL,
      "names besides localhost that a daemon without keys answers to, with commas between; *: any"},
     {"tls-cert", OPTION_TEXT, AT(tls_cert), 0, 0, "", NULL,
      "PEM file of the certificate and its chain: HTTPS instead of HTTP"},
     {"tls-key", OPTION_TEXT, AT(tls_key), 0, 0, "", NULL, "PEM file of the certificate's key"},
     {"cors-origin", OPTION_TEXT, AT(cors_origin), 0, OPTION_LIST_MAX, "", NULL,
-     "origins whose pages may read answers, with commas; or *"},
+     "origins whose pages may ask and read answers, with commas; or *"},
     {"state-dir", OPTION_TEXT, AT(state_dir), 0, 0, "", NULL,
      "directory of the driver's cache of compiled kernels"},
     {"log-level", OPTION_CHOICE, AT(log_level), 0, 0, "info", levels,
@@ -242,6 +244,25 @@ static bool line_apply(struct options *options, char *line, const char *source, 
     return row_set(options, row, trimmed(equals + 1), source, why, why_size);
 }
 
+enum line_state { LINE_NONE, LINE_WHOLE, LINE_LONG, LINE_NUL };
+
+/* The next line without its end. What does not fit must not become two lines. */
+static enum line_state line_next(FILE *file, char *line, size_t capacity) {
+    size_t size = 0;
+    int byte;
+    while ((byte = fgetc(file)) != EOF && byte != '\n') {
+        if (byte == '\0') {
+            return LINE_NUL;
+        }
+        if (size == capacity - 1) {
+            return LINE_LONG;
+        }
+        line[size++] = (char)byte;
+    }
+    line[size] = '\0';
+    return byte == EOF && size == 0 ? LINE_NONE : LINE_WHOLE;
+}
+
 static bool file_apply(struct options *options, const char *path, char *why, size_t why_size) {
     FILE *file = fopen(path, "re");
     if (file == NULL) {
@@ -250,10 +271,22 @@ static bool file_apply(struct options *options, const char *path, char *why, siz
     }
     char line[OPTION_LIST_MAX + 64];
     bool good = true;
-    for (int number = 1; good && fgets(line, sizeof line, file) != NULL; number++) {
+    for (int number = 1; good; number++) {
         char source[OPTION_TEXT_MAX + 16];
         snprintf(source, sizeof source, "%.200s:%d", path, number);
-        good = line_apply(options, line, source, why, why_size);
+        enum line_state state = line_next(file, line, sizeof line);
+        if (state == LINE_NONE) {
+            break;
+        }
+        if (state != LINE_WHOLE) {
+            snprintf(why, why_size,
+                     state == LINE_LONG ? "%s: the line is longer than %zu bytes"
+                                        : "%s: the line has a NUL byte",
+                     source, sizeof line - 1);
+            good = false;
+        } else {
+            good = line_apply(options, line, source, why, why_size);
+        }
     }
     fclose(file);
     return good;
@@ -267,6 +300,67 @@ static const char *environment_get(const struct option_row *row, char *name, siz
     return getenv(name);
 }
 
+/* What begins with one of these is no option and means to be none: our own variables, and those
+   that Kubernetes and container links set for a service of the name "kiln". */
+static const char *const strangers[] = {
+    "MODULE_PATH", "CPU_ISA", "PARENT_PID", "TEST_",    "FAULT", "SOAK",     "ALLOCATOR", "STANDIN",
+    "BUILD",       "URL",     "CUDA",       "SERVICE_", "PORT_", "PORT=tcp", "NAME=",     "ENV_"};
+
+/* The option that `name` (as after "KILN_") was probably meant for, or NULL. */
+static const struct option_row *row_guess(const char *name) {
+    const char *best = NULL;
+    for (size_t i = 0; i < ROWS; i++) {
+        spelling_consider(name, rows[i].name, &best);
+    }
+    return best != NULL ? row_find(best, strlen(best)) : NULL;
+}
+
+/* `entry` is what stands behind "KILN_" in the environment: NAME=value. */
+static bool variable_check(struct options *options, const char *entry, char *why, size_t why_size) {
+    char name[64], meant[64];
+    size_t size = strcspn(entry, "=");
+    for (size_t i = 0; i < size && i < sizeof name - 1; i++) {
+        name[i] = entry[i] == '_' ? '-' : (char)tolower((unsigned char)entry[i]);
+    }
+    name[size < sizeof name - 1 ? size : sizeof name - 1] = '\0';
+    const struct option_row *guess = row_find(name, strlen(name));
+    if (guess != NULL) {
+        environment_get(guess, meant, sizeof meant);
+        if (strlen(meant) == size + 5 && strncmp(meant + 5, entry, size) == 0) {
+            return true;
+        }
+    }
+    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
+        if (strncmp(entry, strangers[i], strlen(strangers[i])) == 0) {
+            return true;
+        }
+    }
+    guess = guess != NULL ? guess : row_guess(name);
+    if (guess != NULL) {
+        environment_get(guess, meant, sizeof meant);
+        snprintf(why, why_size, "KILN_%.*s in the environment is no option; did you mean %s?",
+                 (int)(size < 60 ? size : 60), entry, meant);
+        return false;
+    }
+    size_t used = strlen(options->unknown);
+    snprintf(options->unknown + used, sizeof options->unknown - used, "%sKILN_%.*s",
+             used > 0 ? ", " : "", (int)(size < 60 ? size : 60), entry);
+    return true;
+}
+
+/* A name that is almost an option's is a mistake that would go unnoticed; others may be anybody's.
+ */
+static bool environment_check(struct options *options, char *why, size_t why_size) {
+    options->unknown[0] = '\0';
+    for (char **entry = environ; entry != NULL && *entry != NULL; entry++) {
+        if (strncmp(*entry, "KILN_", 5) == 0 &&
+            !variable_check(options, *entry + 5, why, why_size)) {
+            return false;
+        }
+    }
+    return true;
+}
+
 static bool environment_apply(struct options *options, char *why, size_t why_size) {
     for (size_t i = 0; i < ROWS; i++) {
         char name[64];
@@ -275,7 +369,7 @@ static bool environment_apply(struct options *options, char *why, size_t why_siz
             return false;
         }
     }
-    return true;
+    return environment_check(options, why, why_size);
 }
 
 /* Walks the flags; with `only` NULL sets all of them, else just that row (for --config, which has

@@ -34,7 +34,7 @@ struct result {
 
     /* of the run that made it */
     uint64_t made_ns; /* clock_ns */
-    uint64_t job;
+    struct job_id job;
     enum format format;
     char device[24];
     char etag[RESULT_ETAG_MAX];

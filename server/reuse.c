@@ -247,6 +247,13 @@ static bool job_deserted(struct job *job) {
     return !exchange->flying || flight_deserted(&reuse->flights, &exchange->waiter, &job->watch_fd);
 }
 
+/* Whether a request with this id waits for the job that another one has brought. */
+static bool job_shared(const struct job *job, const char *request_id, uint32_t owner) {
+    const struct exchange *exchange = job->context;
+    struct reuse *reuse = exchange->service->reuse;
+    return exchange->flying && flight_has(&reuse->flights, &exchange->waiter, request_id, owner);
+}
+
 /* True if it leads; a follower may be gone already. Its input is given up: the leader has the same.
  */
 static bool enter(struct exchange *exchange) {
@@ -255,6 +262,8 @@ static bool enter(struct exchange *exchange) {
     struct block body = job->body;
     exchange->waiter = (struct waiter){
         .key = exchange->digest,
+        .request_id = job->request_id,
+        .owner = job->owner,
         .fd = job->watch_fd,
         .until_ns = job->since_ns + (uint64_t)(service->options->deadline * 1e9),
     };
@@ -277,6 +286,7 @@ void reuse_submit(struct exchange *exchange, struct dispatch *dispatch) {
     exchange->dispatch = dispatch;
     job->done = job_done;
     job->deserted = job_deserted;
+    job->shared = job_shared;
     job->context = exchange;
     job->since_ns = clock_ns();
     if (reuse != NULL && exchange->find && !digest_empty(&exchange->digest)) {

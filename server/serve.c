@@ -12,6 +12,7 @@
  */
 #include "server/serve.h"
 
+#include "compute/capabilities.h"
 #include "compute/log.h"
 #include "compute/sandbox.h"
 #include "kernels/cpu/cgroup.h"
@@ -25,6 +26,7 @@
 #include "server/loader.h"
 #include "server/notify.h"
 #include "server/service.h"
+#include "server/socket.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,6 +37,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SEND_TIMEOUT_S 5.0 /* for answers to leave after the last job */
 #define SEND_LEAST_S   1.0 /* of that, past --drain-timeout too */
@@ -141,34 +144,28 @@ static void device_count(const struct device_view *view, void *context) {
 }
 
 /* As many connections as --connections says, or as there are descriptors for. */
-static bool connections_make(struct service *service, const struct options *options, uint64_t limit,
-                             char *why, size_t why_size) {
-    struct descriptors plan;
+static bool connections_plan(struct service *service, const struct options *options, uint64_t limit,
+                             struct descriptors *plan, char *why, size_t why_size) {
     uint64_t devices = 0;
     dispatch_devices(service->dispatch, device_count, &devices);
     if (!descriptors_plan(limit, descriptors_open(), listener_loops(options), devices,
-                          options->connections, &plan)) {
+                          options->connections, plan)) {
         snprintf(why, why_size,
                  "the limit of open files (ulimit -n, LimitNOFILE=) is %" PRIu64 "; the daemon "
                  "itself needs %" PRIu64 " and each connection one more: at least %" PRIu64
                  " would do",
-                 limit, plan.kept, plan.kept + 16);
+                 limit, plan->kept, plan->kept + 16);
         return false;
     }
-    if (plan.connections < options->connections) {
+    if (plan->connections < options->connections) {
         log_warning("--connections %" PRIu64 " is more than the limit of open files (ulimit -n, "
                     "LimitNOFILE=) of %" PRIu64 " leaves room for: %" PRIu64
                     " connections are taken",
-                    options->connections, limit, plan.connections);
+                    options->connections, limit, plan->connections);
     }
-    service->addresses = addresses_create(plan.connections, options->connections_per_address);
+    service->addresses = addresses_create(plan->connections, options->connections_per_address);
     if (service->addresses == NULL) {
         snprintf(why, why_size, "no memory for --connections");
-        return false;
-    }
-    if (clients_create(options->idle_timeout, options->transfer_timeout, (size_t)plan.lingers,
-                       &service->clients) != KILN_OK) {
-        snprintf(why, why_size, "threads cannot be made");
         return false;
     }
     return true;
@@ -202,6 +199,16 @@ static void memory_compare(const struct options *options) {
     }
 }
 
+/* What holds for a thread holds for those that it starts: this comes before there are any. Of files
+   only these are read from here on; the keys are read again on SIGHUP, from where they lie by then.
+ */
+static void front_confine(const struct options *options) {
+    sandbox_folder_of(options->keys);
+    sandbox_file(options->tls_cert);
+    sandbox_file(options->tls_key);
+    sandbox_enter(SANDBOX_OPENING);
+}
+
 static bool start(struct service *service, const struct options *options, uint64_t descriptors,
                   struct listener **listener, char *why, size_t why_size) {
     enum kiln_status status = service_init(service, options);
@@ -213,21 +220,30 @@ static bool start(struct service *service, const struct options *options, uint64
     if (!doors_make(service, options, why, why_size)) {
         return false;
     }
-    if (loader_create(&service->loader) != KILN_OK) {
-        snprintf(why, why_size, "threads cannot be made");
-        return false;
-    }
     status = service_open(service);
     if (status != KILN_OK) {
         snprintf(why, why_size, "no device can be used as --device %.60s says: %s", options->device,
                  status_row(status)->title);
         return false;
     }
-    if (!connections_make(service, options, descriptors, why, why_size)) {
+    struct descriptors plan;
+    if (!connections_plan(service, options, descriptors, &plan, why, why_size)) {
         return false;
     }
-    sandbox_enter(SANDBOX_OPENING); /* whoever has to start programs has been started */
-    return listener_create(service, listener, why, why_size);
+    front_confine(options); /* whoever has to start programs has been started */
+    int fd = socket_open(options, why, why_size);
+    if (fd < 0) {
+        return false;
+    }
+    capabilities_drop();
+    if (clients_create(options->idle_timeout, options->transfer_timeout, (size_t)plan.lingers,
+                       &service->clients) != KILN_OK ||
+        loader_create(&service->loader) != KILN_OK) {
+        snprintf(why, why_size, "threads cannot be made");
+        close(fd);
+        return false;
+    }
+    return listener_create(service, fd, listener, why, why_size);
 }
 
 /* Waits for a signal; meanwhile a service manager that wants signs of life gets them, as long as
@@ -276,6 +292,10 @@ int serve_run(const struct options *options) {
         log_error("%s", why);
         free(service);
         return EXIT_FAILURE;
+    }
+    capabilities_reduce(); /* before the first thread, and before any file is read */
+    if (options->unknown[0] != '\0') {
+        log_warning("in the environment, but no option: %s", options->unknown);
     }
     notify_open();
     signals_block(&set, options->keys[0] != '\0');

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define AT(member) offsetof(struct fault_params, member)
@@ -25,6 +26,8 @@ static const char *const whats[] = {
     [FAULT_LIE] = "lie",
     [FAULT_FORGE] = "forge",
     [FAULT_GARBAGE] = "garbage",
+    [FAULT_TIMES] = "times",
+    [FAULT_OPEN] = "open",
     [FAULT_REPORT] = "report",
     [FAULT_NONE] = "none",
     [FAULT_CANARY] = "canary",
@@ -91,17 +94,13 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     return KILN_OK;
 }
 
-/* Does $KILN_FAULT_FILE name this device? */
+/* Is there a file $KILN_FAULT_FILE.<device>? It need not be read, which a worker may not. */
 static bool file_names(const char *device) {
     const char *path = getenv("KILN_FAULT_FILE");
-    char line[32] = "";
-    FILE *file = path ? fopen(path, "r") : NULL;
-    bool named =
-        file && fgets(line, sizeof line, file) && strncmp(line, device, strlen(device)) == 0;
-    if (file) {
-        fclose(file);
-    }
-    return named;
+    char name[256];
+    struct stat status;
+    return path && snprintf(name, sizeof name, "%s.%s", path, device) < (int)sizeof name &&
+           stat(name, &status) == 0;
 }
 
 static enum kiln_status deed(struct task *task, enum fault_what what) {

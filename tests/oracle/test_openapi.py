@@ -17,7 +17,7 @@ TEXT = (SOURCE / "api" / "openapi.yaml").read_bytes()
 PROGRAM = os.environ.get("KILND", str(SOURCE / "build" / "kilnd"))
 # What stands in for the {…} of a path when a route is tried.
 PLACES = {"z": "1", "x": "0", "y": "0", "name": "0.png", "slug": "malformed",
-          "id": "ffffffffffffffff"}
+          "id": "0198a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b"}
 
 
 def property_of(schema, name):

@@ -114,7 +114,7 @@ static inline enum kiln_status rig_run(struct rig *rig) {
         .result = rig->result,
         .capacity = rig->plan.result_bytes,
         .device_name = "cpu:0",
-        .id = 0x1234abcd,
+        .id = {.bytes = {0x12, 0x34, 0xab, 0xcd}},
         .timing = &rig->timing,
         .started_ns = clock_ns(),
     };

@@ -132,7 +132,7 @@ static inline void series_run(const struct series *series, const char *query, en
         .result = answer->bytes,
         .capacity = plan.result_bytes,
         .device_name = "cpu:0",
-        .id = 0xabc,
+        .id = {.bytes = {0x0a, 0xbc}},
         .timing = &timing,
     };
     assert_int_equal(cpu_backend.begin(series_stream, NULL), KILN_OK);

@@ -142,7 +142,7 @@ static void statistics(void **state) {
     assert_true(number(&object, "count_min") >= 1 && number(&object, "count_max") <= 200);
     struct json_value id = child(&object, "job"), parameters = child(&object, "parameters");
     json_string(&id, text, sizeof text);
-    assert_string_equal(text, "000000001234abcd");
+    assert_string_equal(text, "1234abcd-0000-0000-0000-000000000000");
     assert_true(number(&parameters, "max_iter") == 200);
     struct json_value timing = child(&object, "timing");
     double total = number(&timing, "total");

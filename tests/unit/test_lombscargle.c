@@ -201,7 +201,8 @@ static void test_peaks(void **state) {
     const cJSON *grid = cJSON_GetObjectItem(json, "grid");
     double last = INFINITY, f0 = number_of(grid, "f0"), df = number_of(grid, "df");
     (void)state;
-    assert_string_equal(cJSON_GetObjectItem(json, "job")->valuestring, "0000000000000abc");
+    assert_string_equal(cJSON_GetObjectItem(json, "job")->valuestring,
+                        "0abc0000-0000-0000-0000-000000000000");
     assert_int_equal((int)number_of(json, "samples"), 300);
     assert_int_equal(cJSON_GetArraySize(power), (int)number_of(grid, "nf"));
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "peaks")), 7);
