@@ -345,13 +345,20 @@ static enum kiln_status admit_locked(struct dispatch *dispatch, struct job *job)
     return memory_reserve_locked(dispatch, job);
 }
 
+uint64_t dispatch_number(struct dispatch *dispatch) {
+    pthread_mutex_lock(&dispatch->lock);
+    uint64_t id = ++dispatch->next_id;
+    pthread_mutex_unlock(&dispatch->lock);
+    return id;
+}
+
 enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job) {
     assert(job->type && job->done);
     job_reset(dispatch, job);
     pthread_mutex_lock(&dispatch->lock);
     enum kiln_status status = admit_locked(dispatch, job);
     if (status == KILN_OK) {
-        job->id = ++dispatch->next_id;
+        job->id = job->id != 0 ? job->id : ++dispatch->next_id;
         dispatch->outstanding++;
         status = queue_take_locked(dispatch, job);
         dispatch->outstanding -= status != KILN_OK;

@@ -49,6 +49,7 @@ struct job_view {
     uint64_t id;
     const char *type; /* name of its kind, static */
     bool running;
+    bool preparing;   /* not submitted yet: its input is being read */
     char device[24];  /* that runs it; while it waits, the wanted one, "" for any */
     uint32_t owner;   /* as in its job */
     int attempt;      /* 1 once a worker has died with it */
@@ -133,6 +134,8 @@ void dispatch_stats(struct dispatch *dispatch, struct dispatch_stats *stats);
 enum kiln_status dispatch_jobs(struct dispatch *dispatch,
                                void (*each)(const struct job_view *view, void *context),
                                void *context, size_t *total);
+/** An id for a job that will be submitted: the next one. */
+uint64_t dispatch_number(struct dispatch *dispatch);
 /** Looks one up; false if no unfinished job has this id. */
 bool dispatch_job(struct dispatch *dispatch, uint64_t id, struct job_view *view);
 /** Cancels a job: one that waits ends now, one that runs as soon as its kernel looks, both as

@@ -249,8 +249,13 @@ const struct field *form_find(const struct form *form, const char *name) {
     return NULL;
 }
 
+/* Past the last complaint that is kept nothing is looked for: nobody would read it. */
 static void complain_unknown(struct form *form, const char *name) {
     const char *nearest = NULL;
+    if (form->complaints->count >= COMPLAINTS_MAX) {
+        form->complaints->count++;
+        return;
+    }
     for (const struct field *field = form->fields; field->name; field++)
         spelling_consider(name, field->name, &nearest);
     if (nearest)

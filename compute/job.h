@@ -134,7 +134,7 @@ void job_types_assert(void);
 /** One job. Filled by the front, owned by the dispatcher between submit and done. */
 struct job {
     const struct job_type *type;
-    uint64_t id;        /* unique in this daemon, given by dispatch_submit */
+    uint64_t id;        /* unique in this daemon, given by dispatch_submit where it is 0 */
     enum format format; /* of the result */
     char device[24];    /* wanted device ("cuda:0"), "" for any */
     uint32_t owner;     /* who may cancel it (the submitter's number), 0 for nobody in particular */

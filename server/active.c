@@ -22,7 +22,10 @@ struct list {
 static void view_print(struct text *text, const struct job_view *view) {
     text_format(text,
                 "{\"id\":\"%016" PRIx64 "\",\"type\":\"%s\",\"state\":\"%s\",\"device\":", view->id,
-                view->type, view->running ? "running" : "queued");
+                view->type,
+                view->preparing ? "preparing"
+                : view->running ? "running"
+                                : "queued");
     if (view->device[0] != '\0') {
         text_json_string(text, view->device, strlen(view->device));
     } else {
@@ -43,6 +46,23 @@ static void element_print(const struct job_view *view, void *context) {
     view_print(list->text, view);
 }
 
+/* Those that are being read, where the others have left room; returns how many there are. */
+static size_t preparing_print(struct exchange *exchange, struct list *list, size_t printed) {
+    struct preparing *preparing = &exchange->service->preparing;
+    size_t room = printed < DISPATCH_JOBS_MAX ? DISPATCH_JOBS_MAX - printed : 0;
+    struct job_view *views = calloc(room + 1, sizeof *views);
+    if (views == NULL) {
+        list->text->full = true; /* no memory: there is no answer to give */
+        return 0;
+    }
+    size_t count = preparing_list(preparing, views, room);
+    for (size_t i = 0; i < count && i < room; i++) {
+        element_print(&views[i], list);
+    }
+    free(views);
+    return count;
+}
+
 static void list_print(struct exchange *exchange, struct text *text) {
     struct list list = {text, false};
     struct dispatch *dispatch = service_enter(exchange->service);
@@ -54,6 +74,7 @@ static void list_print(struct exchange *exchange, struct text *text) {
         }
         service_leave(exchange->service);
     }
+    total += preparing_print(exchange, &list, total);
     text_format(text, "],\"total\":%zu}\n", total);
 }
 
@@ -88,11 +109,15 @@ enum MHD_Result active_job(struct exchange *exchange) {
     if (dispatch == NULL) {
         return problem_reply(exchange, KILN_DRAINING, "The daemon is shutting down.");
     }
-    bool found = id != 0 && dispatch_job(dispatch, id, &view);
+    struct preparing *preparing = &exchange->service->preparing;
+    bool early = id != 0 && preparing_job(preparing, id, &view);
+    bool found = early || (id != 0 && dispatch_job(dispatch, id, &view));
     bool foreign = found && cancel && !access_allows(exchange, SCOPE_ADMIN) &&
                    view.owner != access_owner(exchange);
     if (cancel && found && !foreign) {
-        found = dispatch_cancel(dispatch, id) == KILN_OK; /* it may have ended just now */
+        /* it may have been submitted, or have ended, just now */
+        found =
+            (early && preparing_revoke(preparing, id)) || dispatch_cancel(dispatch, id) == KILN_OK;
     }
     service_leave(exchange->service);
     if (foreign) {

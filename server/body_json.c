@@ -169,7 +169,10 @@ enum kiln_status reading_json(struct reading *reading, const char *text, size_t 
                               "The JSON body must be an object of fields.");
     }
     while (status == KILN_OK && json_next_member(&object, &cursor, name, sizeof name, &value)) {
-        status = member_read(reading, name, &value);
+        status = reading_count(reading, "JSON object");
+        if (status == KILN_OK) {
+            status = member_read(reading, name, &value);
+        }
     }
     return status;
 }

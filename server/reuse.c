@@ -194,6 +194,7 @@ static void finish(struct exchange *exchange) {
 }
 
 static void submit(struct exchange *exchange) {
+    exchange->job.id = exchange->preparation.id;
     enum kiln_status status = dispatch_submit(exchange->dispatch, &exchange->job);
     if (status != KILN_OK) {
         exchange->job.status = status;
@@ -278,7 +279,7 @@ void reuse_submit(struct exchange *exchange, struct dispatch *dispatch) {
     job->done = job_done;
     job->deserted = job_deserted;
     job->context = exchange;
-    job->since_ns = clock_ns();
+    job->since_ns = job->since_ns != 0 ? job->since_ns : clock_ns();
     if (reuse != NULL && exchange->find && !digest_empty(&exchange->digest)) {
         if (!enter(exchange)) {
             return;
