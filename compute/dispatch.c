@@ -317,6 +317,7 @@ static void job_reset(struct dispatch *dispatch, struct job *job) {
     job->result = (struct block){0};
     job->result_size = 0;
     job->timing = (struct timing){0};
+    job->remarks = (struct remarks){0};
     job->next = job->previous = NULL;
     job->attempt = job->shortages = 0;
     job->retry_ns = 0;
@@ -332,7 +333,7 @@ static enum kiln_status admit_locked(struct dispatch *dispatch, struct job *job)
     }
     if (job->plan.result_bytes > arena_size(dispatch->arena)) {
         snprintf(job->detail, sizeof job->detail,
-                 "the result may need %.1f MB; this daemon's arena has %.1f MB",
+                 "the result may need %.1f MB; this daemon's arena has %.1f MB (--arena)",
                  (double)job->plan.result_bytes * 1e-6, (double)arena_size(dispatch->arena) * 1e-6);
         return KILN_JOB_TOO_LARGE;
     }

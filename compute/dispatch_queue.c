@@ -235,6 +235,7 @@ static void answer_copy(struct job *job, const struct answer *answer) {
     snprintf(job->detail, sizeof job->detail, "%.*s", (int)sizeof answer->detail - 1,
              answer->detail);
     job->result_size = answer->result_size;
+    job->remarks = answer->remarks;
 }
 
 /* What the client is told, from what the worker answered and what we had decided before. */

@@ -266,6 +266,21 @@ static void status_header(const struct exchange *exchange, struct MHD_Response *
     }
 }
 
+/* What to know of a picture that does not show it. The numbers are a worker's. */
+static void remarks_headers(struct MHD_Response *response, const struct remarks *remarks) {
+    if (remarks->picture) {
+        reply_header(response, "Kiln-Clamped", "%" PRIu64, remarks->clamped);
+    }
+    if (remarks->picture && remarks->scale != 0) {
+        reply_header(response, "Kiln-Scale", "%.17g", remarks->scale);
+    }
+    if (remarks->iterated) {
+        bool converged = remarks->left <= REMARK_CONVERGED;
+        reply_header(response, "Kiln-Converged", "%s", converged ? "true" : "false");
+        reply_header(response, "Kiln-Convergence", "%.3g", remarks->left);
+    }
+}
+
 static void origin_headers(struct MHD_Response *response, const char *device, uint64_t job) {
     reply_header(response, "Kiln-Device", "%s", device);
     reply_header(response, "Kiln-Job", "%016" PRIx64, job);
@@ -291,6 +306,7 @@ static enum MHD_Result result_reply(struct exchange *exchange) {
     caching_headers(exchange, response);
     status_header(exchange, response);
     origin_headers(response, job->device_name, job->id);
+    remarks_headers(response, &job->remarks);
     if (job->joules > 0) {
         reply_header(response, "Kiln-Joules-Estimate", "%.6g", job->joules);
     }
@@ -306,6 +322,7 @@ static enum MHD_Result shared_reply(struct exchange *exchange) {
     caching_headers(exchange, response);
     status_header(exchange, response);
     origin_headers(response, result->device, result->job);
+    remarks_headers(response, &result->remarks);
     return reply_send(exchange, MHD_HTTP_OK, format_row(result->format)->media, response);
 }
 
@@ -317,6 +334,7 @@ static struct MHD_Response *kept_make(const struct exchange *exchange, uint64_t 
     caching_headers(exchange, response);
     status_header(exchange, response);
     origin_headers(response, result->device, result->job);
+    remarks_headers(response, &result->remarks);
     return response;
 }
 

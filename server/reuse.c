@@ -152,6 +152,7 @@ static void publish(struct exchange *exchange) {
     result->made_ns = clock_ns();
     result->job = job->id;
     result->format = job->format;
+    result->remarks = job->remarks;
     snprintf(result->device, sizeof result->device, "%s", job->device_name);
     snprintf(result->etag, sizeof result->etag, "%s", exchange->etag);
     exchange->result = result;

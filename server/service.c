@@ -19,6 +19,7 @@ enum kiln_status service_init(struct service *service, const struct options *opt
         .max_iterations = options->max_iterations,
         .max_samples = options->max_samples,
         .max_frequencies = options->max_frequencies,
+        .arena = options->arena,
     };
     service->started_ns = clock_ns();
     pthread_rwlock_init(&service->gate, NULL);
