@@ -83,7 +83,9 @@ static enum kiln_status array_read(struct reading *reading, const char *name,
         if (value->type != JSON_ARRAY) {
             snprintf(why, sizeof why, "must be an array of numbers");
         } else {
-            snprintf(why, sizeof why, "has more than %llu elements", (unsigned long long)most);
+            snprintf(why, sizeof why,
+                     "has more than %llu elements (--max-samples, --max-frequencies)",
+                     (unsigned long long)most);
         }
         return reading_array(reading, name, KILN_INVALID, array, why);
     }

@@ -14,8 +14,8 @@
 #define NUMBERS_STRIDE 4096 /* numbers between two cancellation points */
 
 static enum kiln_status too_many(uint64_t count, uint64_t most, char *why, size_t why_size) {
-    snprintf(why, why_size, "has %llu numbers; at most %llu are taken", (unsigned long long)count,
-             (unsigned long long)most);
+    snprintf(why, why_size, "has %llu numbers; at most %llu are taken (--max-samples)",
+             (unsigned long long)count, (unsigned long long)most);
     return KILN_INVALID;
 }
 
