@@ -223,14 +223,14 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     (void)data;
     int64_t fine = oversampling(params, format);
     uint64_t samples = (uint64_t)params->width * (uint64_t)params->height * (uint64_t)(fine * fine);
+    uint64_t bytes = result_bound(params, format);
+    bool vast = bytes == 0 || bytes > limits->arena; /* 0: past all numbers */
     if (samples > limits->max_pixels)
         complaints_add(complaints, "width",
                        "width × height%s is %" PRIu64 "; this daemon allows %" PRIu64
                        " (--max-pixels)%s",
                        fine > 1 ? " × supersample²" : "", samples, limits->max_pixels,
-                       result_bound(params, format) > limits->arena
-                           ? "; so large a result needs a larger --arena too"
-                           : "");
+                       vast ? "; so large a result needs a larger --arena too" : "");
     if ((uint64_t)params->max_iter > limits->max_iterations)
         complaints_add(complaints, "max_iter",
                        "must be at most %" PRIu64 " on this daemon (--max-iterations)",
