@@ -39,7 +39,8 @@ struct answer {
     struct job_id id;
     uint64_t result_size;
     struct timing timing; /* device phases are those of the whole group */
-    uint32_t gathered;    /* jobs that ran together, itself included */
+    struct remarks remarks;
+    uint32_t gathered; /* jobs that ran together, itself included */
     char detail[JOB_DETAIL_MAX];
 };
 

@@ -318,6 +318,7 @@ static void job_reset(struct dispatch *dispatch, struct job *job) {
     job->result = (struct block){0};
     job->result_size = 0;
     job->timing = (struct timing){0};
+    job->remarks = (struct remarks){0};
     job->next = job->previous = NULL;
     job->attempt = job->shortages = 0;
     job->retry_ns = 0;
@@ -344,13 +345,22 @@ static enum kiln_status admit_locked(struct dispatch *dispatch, struct job *job)
     return memory_reserve_locked(dispatch, job);
 }
 
+struct job_id dispatch_id(struct dispatch *dispatch) {
+    pthread_mutex_lock(&dispatch->lock);
+    struct job_id id = job_ids_next(&dispatch->ids, job_ids_now());
+    pthread_mutex_unlock(&dispatch->lock);
+    return id;
+}
+
 enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job) {
     assert(job->type && job->done);
     job_reset(dispatch, job);
     pthread_mutex_lock(&dispatch->lock);
     enum kiln_status status = admit_locked(dispatch, job);
     if (status == KILN_OK) {
-        job->id = job_ids_next(&dispatch->ids, job_ids_now());
+        if (job_id_empty(&job->id)) {
+            job->id = job_ids_next(&dispatch->ids, job_ids_now());
+        }
         job->number = ++dispatch->numbers;
         dispatch->outstanding++;
         status = queue_take_locked(dispatch, job);

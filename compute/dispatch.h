@@ -49,6 +49,7 @@ struct job_view {
     struct job_id id;
     const char *type; /* name of its kind, static */
     bool running;
+    bool preparing;  /* not submitted yet: its input is being read */
     char device[24]; /* that runs it; while it waits, the wanted one, "" for any */
     uint32_t owner;  /* as in its job */
     char request_id[REQUEST_ID_MAX + 1]; /* of the request that brought it */
@@ -131,7 +132,7 @@ void dispatch_stats(struct dispatch *dispatch, struct dispatch_stats *stats);
 /** Which jobs are meant; zeroed: all. */
 struct job_filter {
     const struct job_type *type;
-    enum { JOBS_ALL, JOBS_QUEUED, JOBS_RUNNING } state;
+    enum { JOBS_ALL, JOBS_PREPARING, JOBS_QUEUED, JOBS_RUNNING } state; /* PREPARING: none here */
     const char *request_id; /* whose result is for a request of this id */
     uint32_t owner;         /* with request_id: and of this owner; 0: of anybody's */
 };
@@ -142,6 +143,8 @@ struct job_filter {
 enum kiln_status dispatch_jobs(struct dispatch *dispatch, const struct job_filter *filter,
                                void (*each)(const struct job_view *view, void *context),
                                void *context, size_t *total);
+/** An id for a job that will be submitted: the next one. */
+struct job_id dispatch_id(struct dispatch *dispatch);
 /** Looks one up; false if no unfinished job has this id. */
 bool dispatch_job(struct dispatch *dispatch, const struct job_id *id, struct job_view *view);
 /** Cancels a job: one that waits ends now, one that runs as soon as its kernel looks, both as

@@ -45,6 +45,16 @@ static double phase_take(double value, double most) {
     return isfinite(value) && value > 0 ? fmin(value, most) : 0;
 }
 
+static struct remarks remarks_take(const struct remarks *told) {
+    return (struct remarks){
+        .picture = told->picture,
+        .iterated = told->iterated,
+        .clamped = told->clamped,
+        .scale = isfinite(told->scale) && told->scale > 0 ? told->scale : 0,
+        .left = told->left >= 0 && told->left <= 1 ? told->left : 1,
+    };
+}
+
 void answer_take(struct job *job, const struct answer *answer, uint64_t now) {
     double most = now > job->started_ns ? (double)(now - job->started_ns) * 1e-6 : 0;
     job->timing = (struct timing){
@@ -56,5 +66,6 @@ void answer_take(struct job *job, const struct answer *answer, uint64_t now) {
     };
     snprintf(job->detail, sizeof job->detail, "%.*s", (int)sizeof answer->detail - 1,
              answer->detail);
+    job->remarks = remarks_take(&answer->remarks);
     job->result_size = answer->result_size; /* verdict() holds it against the block */
 }

@@ -55,7 +55,7 @@ static bool request_matches(const struct job *job, const struct job_filter *filt
 }
 
 static bool filter_passes(const struct job_filter *filter, const struct job *job, bool running) {
-    return (filter->state == JOBS_ALL || running == (filter->state == JOBS_RUNNING)) &&
+    return (filter->state == JOBS_ALL || filter->state == (running ? JOBS_RUNNING : JOBS_QUEUED)) &&
            (!filter->type || job->type == filter->type) &&
            (!filter->request_id || request_matches(job, filter));
 }

@@ -221,6 +221,7 @@ static void (*const text_setters[])(struct form *, const struct field *, const c
 static void preset(struct form *form, const struct field *field) {
     static const struct array_ref none;
     const int64_t absent = FIELD_ABSENT;
+    const int32_t unchosen = FIELD_UNCHOSEN;
     const double nan = NAN;
     if (field->preset)
         text_setters[field->type](form, field, field->preset);
@@ -228,6 +229,8 @@ static void preset(struct form *form, const struct field *field) {
         memcpy(member(form, field), &nan, sizeof nan);
     else if (field->type == FIELD_INT)
         memcpy(member(form, field), &absent, sizeof absent);
+    else if (field->type == FIELD_ENUM)
+        memcpy(member(form, field), &unchosen, sizeof unchosen);
     else if (field->type == FIELD_ARRAY)
         memcpy(member(form, field), &none, sizeof none);
 }
@@ -249,8 +252,13 @@ const struct field *form_find(const struct form *form, const char *name) {
     return NULL;
 }
 
+/* Past the last complaint that is kept nothing is looked for: nobody would read it. */
 static void complain_unknown(struct form *form, const char *name) {
     const char *nearest = NULL;
+    if (form->complaints->count >= COMPLAINTS_MAX) {
+        form->complaints->count++;
+        return;
+    }
     for (const struct field *field = form->fields; field->name; field++)
         spelling_consider(name, field->name, &nearest);
     if (nearest)

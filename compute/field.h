@@ -10,9 +10,9 @@
  *   FIELD_BOOL   bool
  *   FIELD_INT    int64_t
  *   FIELD_REAL   double (a decimal string is allowed in JSON too); an optional real that is absent
- * is NaN FIELD_ENUM   int32_t, the index into `choices` FIELD_ARRAY  struct array_ref (numbers that
- * lie in the job's input block); absent: count 0 FIELD_BLOB   nothing is stored: the member is a
- * base64 text that becomes the job's input
+ * is NaN FIELD_ENUM   int32_t, the index into `choices`; absent: FIELD_UNCHOSEN FIELD_ARRAY  struct
+ * array_ref (numbers that lie in the job's input block); absent: count 0 FIELD_BLOB   nothing is
+ * stored: the member is a base64 text that becomes the job's input
  *
  * Threads: tables are constant; a form belongs to one thread at a time.
  */
@@ -37,13 +37,14 @@ struct array_ref {
 };
 
 enum field_flags {
-    FIELD_OPTIONAL =
-        1, /* may be absent without a default (REAL: NaN, INT: FIELD_ABSENT, ARRAY: count 0) */
+    FIELD_OPTIONAL = 1,  /* may be absent without a default (REAL: NaN, INT: FIELD_ABSENT, ENUM:
+                            FIELD_UNCHOSEN, ARRAY: count 0) */
     FIELD_ABOVE_MIN = 2, /* `min` itself is out of range */
     FIELD_ROWS = 4,      /* ARRAY: may also be an array of arrays; the range is that of each */
 };
 
-#define FIELD_ABSENT INT64_MIN
+#define FIELD_ABSENT   INT64_MIN
+#define FIELD_UNCHOSEN (-1)
 
 struct field {
     const char *name;

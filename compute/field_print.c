@@ -28,8 +28,9 @@ static bool present(const struct field *field, const void *params) {
         return !isnan(MEMBER(double, params, field));
     case FIELD_INT:
         return MEMBER(int64_t, params, field) != FIELD_ABSENT;
-    case FIELD_BOOL:
     case FIELD_ENUM:
+        return MEMBER(int32_t, params, field) != FIELD_UNCHOSEN;
+    case FIELD_BOOL:
         return true;
     default:
         return false;

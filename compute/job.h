@@ -31,6 +31,7 @@ struct limits {
     uint64_t max_iterations;  /* escape iterations or Jacobi sweeps */
     uint64_t max_samples;     /* points of a light curve */
     uint64_t max_frequencies; /* points of a periodogram */
+    uint64_t arena;           /* bytes of all inputs and results, so of any one */
 };
 
 enum input_kind {
@@ -54,6 +55,19 @@ struct plan {
     double cost; /* elementary steps (cell updates, iterations, pairs): for the queue and metrics */
 };
 
+#define REMARK_CONVERGED 0.01 /* share of the slowest mode that goes without a note */
+
+/** What a client should know of a result that does not tell itself. */
+struct remarks {
+    bool picture;  /* samples were rounded to a picture's; `clamped` counts those too small or
+                      too large for it */
+    bool iterated; /* the result is on its way to a limit; `left` is the share of the slowest
+                      mode of the start that is still there, 0 … 1 */
+    uint64_t clamped;
+    double scale; /* of a picture that carries it; 0 for others */
+    double left;
+};
+
 /** What a worker's run sees. Pointers are valid during the run only. */
 struct task {
     const struct backend *backend;
@@ -68,6 +82,7 @@ struct task {
     uint64_t size;               /* out: bytes of the encoded result */
     const char *device_name;     /* "cpu:0", for JSON results */
     struct job_id id;            /* for JSON results; empty in warm-up */
+    struct remarks remarks;      /* out */
     struct timing *timing;       /* queue is filled in; phases are added by stream finish */
     uint64_t started_ns;         /* when the job was submitted, for `total` in JSON results */
     char detail[JOB_DETAIL_MAX]; /* out: what went wrong, one sentence for the client */
@@ -135,7 +150,7 @@ void job_types_assert(void);
 /** One job. Filled by the front, owned by the dispatcher between submit and done. */
 struct job {
     const struct job_type *type;
-    struct job_id id;     /* given by dispatch_submit; empty before */
+    struct job_id id;     /* given by dispatch_submit where it is empty */
     enum format format;   /* of the result */
     char device[24];      /* wanted device ("cuda:0"), "" for any */
     struct holder holder; /* whose share of the arena its blocks are taken from */
@@ -154,6 +169,7 @@ struct job {
     char detail[JOB_DETAIL_MAX];
     uint64_t result_size;
     struct timing timing;
+    struct remarks remarks;
     char device_name[24]; /* that ran it */
     double joules;        /* estimate: its share of the device's power while it ran; 0: unknown */
 

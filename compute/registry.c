@@ -60,7 +60,7 @@ static void fields_assert(const struct job_type *type) {
                field->type == FIELD_BOOL);
         assert((field->type == FIELD_ENUM) == (field->choices != NULL));
         assert(field->help && *field->help);
-        assert((field->type != FIELD_BOOL && field->type != FIELD_ENUM) || field->preset);
+        assert(field->type != FIELD_BOOL || field->preset);
         for (const struct field *other = type->fields; other < field; other++)
             assert(strcmp(other->name, field->name) != 0);
     }

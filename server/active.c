@@ -40,7 +40,10 @@ static void view_print(const struct exchange *exchange, struct text *text,
     char id[JOB_ID_TEXT];
     job_id_print(&view->id, id);
     text_format(text, "{\"id\":\"%s\",\"type\":\"%s\",\"state\":\"%s\",\"request_id\":", id,
-                view->type, view->running ? "running" : "queued");
+                view->type,
+                view->preparing ? "preparing"
+                : view->running ? "running"
+                                : "queued");
     optional_print(text, owner == 0 || owner == view->owner ? view->request_id : "");
     text_string(text, ",\"device\":");
     optional_print(text, view->device);
@@ -62,11 +65,12 @@ static void element_print(const struct job_view *view, void *context) {
 /* ---- what is asked for ---- */
 
 static void state_read(struct job_filter *filter, const char *value, struct complaints *wrong) {
-    filter->state = strcmp(value, "running") == 0  ? JOBS_RUNNING
-                    : strcmp(value, "queued") == 0 ? JOBS_QUEUED
-                                                   : JOBS_ALL;
+    filter->state = strcmp(value, "running") == 0     ? JOBS_RUNNING
+                    : strcmp(value, "queued") == 0    ? JOBS_QUEUED
+                    : strcmp(value, "preparing") == 0 ? JOBS_PREPARING
+                                                      : JOBS_ALL;
     if (filter->state == JOBS_ALL) {
-        complaints_add(wrong, "state", "is queued or running, not \"%.40s\"", value);
+        complaints_add(wrong, "state", "is preparing, queued or running, not \"%.40s\"", value);
     }
 }
 
@@ -136,6 +140,23 @@ static enum kiln_status filter_read(struct exchange *exchange, struct job_filter
 /* The printer may be called again with more room, when the query has been taken apart already. */
 static _Thread_local struct job_filter asked;
 
+/* Those that are being read, where the others have left room; returns how many there are. */
+static size_t preparing_print(struct exchange *exchange, struct list *list, size_t printed) {
+    struct preparing *preparing = &exchange->service->preparing;
+    size_t room = printed < DISPATCH_JOBS_MAX ? DISPATCH_JOBS_MAX - printed : 0;
+    struct job_view *views = calloc(room + 1, sizeof *views);
+    if (views == NULL) {
+        list->text->full = true; /* no memory: there is no answer to give */
+        return 0;
+    }
+    size_t count = preparing_list(preparing, &asked, views, room);
+    for (size_t i = 0; i < count && i < room; i++) {
+        element_print(&views[i], list);
+    }
+    free(views);
+    return count;
+}
+
 static void list_print(struct exchange *exchange, struct text *text) {
     struct list list = {text, exchange, false};
     struct dispatch *dispatch = service_enter(exchange->service);
@@ -147,6 +168,7 @@ static void list_print(struct exchange *exchange, struct text *text) {
         }
         service_leave(exchange->service);
     }
+    total += preparing_print(exchange, &list, total);
     text_format(text, "],\"total\":%zu}\n", total);
 }
 
@@ -179,11 +201,16 @@ enum MHD_Result active_job(struct exchange *exchange) {
     if (dispatch == NULL) {
         return problem_reply(exchange, KILN_DRAINING, "The daemon is shutting down.");
     }
-    bool found = job_id_parse(name, strlen(name), &id) && dispatch_job(dispatch, &id, &view);
+    bool named = job_id_parse(name, strlen(name), &id);
+    struct preparing *preparing = &exchange->service->preparing;
+    bool early = named && preparing_job(preparing, &id, &view);
+    bool found = early || (named && dispatch_job(dispatch, &id, &view));
     bool foreign = found && cancel && !access_allows(exchange, SCOPE_ADMIN) &&
                    view.owner != access_owner(exchange);
     if (cancel && found && !foreign) {
-        found = dispatch_cancel(dispatch, &id) == KILN_OK; /* it may have ended just now */
+        /* it may have been submitted, or have ended, just now */
+        found = (early && preparing_revoke(preparing, &id)) ||
+                dispatch_cancel(dispatch, &id) == KILN_OK;
     }
     service_leave(exchange->service);
     if (foreign) {

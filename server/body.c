@@ -3,6 +3,7 @@
  */
 #include "server/body.h"
 
+#include "compute/cancel.h"
 #include "compute/format.h"
 #include "server/multipart.h"
 
@@ -118,6 +119,16 @@ enum kiln_status reading_set_text(struct reading *reading, const char *name, cha
     return KILN_OK;
 }
 
+enum kiln_status reading_count(struct reading *reading, const char *what) {
+    if (reading->pairs++ < READING_PAIRS_MAX) {
+        return KILN_OK;
+    }
+    return exchange_fault(reading->exchange, KILN_MALFORMED,
+                          "The request has more than %d fields; the last ones are in its %s. A job "
+                          "has a few dozen (GET /v1/jobs/types), and each is given once.",
+                          READING_PAIRS_MAX, what);
+}
+
 /* Names and values of a query, or of a form in the body. */
 static enum kiln_status pairs_read(struct reading *reading, char *text, char *end,
                                    const char *what) {
@@ -129,7 +140,12 @@ static enum kiln_status pairs_read(struct reading *reading, char *text, char *en
             return exchange_fault(reading->exchange, KILN_MALFORMED,
                                   "The %s has a broken escape or a control character.", what);
         }
-        status = reading_set_text(reading, name, value, strlen(value));
+        status = reading_count(reading, what);
+        if (status == KILN_OK) {
+            status = cancel_point((size_t)(text - name))
+                         ? KILN_CANCELLED
+                         : reading_set_text(reading, name, value, strlen(value));
+        }
     }
     return status;
 }
@@ -211,7 +227,9 @@ static enum kiln_status part_read(struct reading *reading, struct part *part) {
         return reading_input(reading, part->data, part->size,
                              type_accepts(reading->type, format) ? format : FORMAT_NONE);
     }
-    return reading_set_text(reading, part->name, part->data, part->size);
+    enum kiln_status status = reading_count(reading, "parts");
+    return status == KILN_OK ? reading_set_text(reading, part->name, part->data, part->size)
+                             : status;
 }
 
 static enum kiln_status read_multipart(struct reading *reading, char *bytes, size_t size,
@@ -226,7 +244,7 @@ static enum kiln_status read_multipart(struct reading *reading, char *bytes, siz
         if (status != KILN_OK || !found) {
             break;
         }
-        status = part_read(reading, &part);
+        status = cancel_point(part.size) ? KILN_CANCELLED : part_read(reading, &part);
         if (status != KILN_OK) {
             return status;
         }
@@ -265,6 +283,11 @@ static const struct reader *reader_find(const struct job_type *type, const char 
 
 bool body_media_known(const struct job_type *type, const char *media) {
     return reader_find(type, media) != NULL;
+}
+
+bool body_media_binary(const struct job_type *type, const char *media) {
+    const struct reader *reader = reader_find(type, media);
+    return reader != NULL && reader->input;
 }
 
 void body_media_list(const struct job_type *type, void (*each)(const char *media, void *context),

@@ -5,7 +5,8 @@
  * a text, or a name and a JSON value, end in the job's field table; the fields common to all jobs
  * (`format`, `device`) are taken out before.
  *
- * Threads: one owner (the listener's thread, or a loader's for large bodies).
+ * Threads: one owner (the listener's thread, or a loader's for large bodies). At a cancellation
+ * point (compute/cancel.h) reading ends with any status: whoever asked for it knows why.
  */
 #ifndef KILN_SERVER_BODY_H
 #define KILN_SERVER_BODY_H
@@ -14,7 +15,8 @@
 #include "server/exchange.h"
 #include "server/series.h"
 
-#define FORMAT_TEXT_MAX 32
+#define FORMAT_TEXT_MAX   32
+#define READING_PAIRS_MAX 256 /* names with values in query and body together */
 
 /** A request being read. */
 struct reading {
@@ -25,11 +27,14 @@ struct reading {
     char format[FORMAT_TEXT_MAX]; /* the member `format`, "" if not given */
     bool format_seen, device_seen;
     bool input_seen;
+    int pairs;          /* read so far, of query and body */
     bool input_in_body; /* the input lies in the exchange's body block */
 };
 
 /** True if this media type (parameters ignored; NULL for none) can be read for this kind. */
 bool body_media_known(const struct job_type *type, const char *media);
+/** True if a body of this type is the input itself, not fields. */
+bool body_media_binary(const struct job_type *type, const char *media);
 /** The media types that a kind takes, each once: calls `each` until it has seen all. */
 void body_media_list(const struct job_type *type, void (*each)(const char *media, void *context),
                      void *context);
@@ -41,6 +46,8 @@ enum kiln_status body_read(struct exchange *exchange, char format[FORMAT_TEXT_MA
 
 /* For the readers (body.c, body_json.c, body_input.c) */
 
+/** Counts a name with its value, found in `what`; KILN_MALFORMED, noted, for one too many. */
+enum kiln_status reading_count(struct reading *reading, const char *what);
 /** Sets a field from text; `size` bytes followed by a NUL. */
 enum kiln_status reading_set_text(struct reading *reading, const char *name, char *text,
                                   size_t size);

@@ -18,7 +18,11 @@ static enum kiln_status image_take(struct reading *reading, const char *name, co
     enum kiln_status status = image_probe(bytes, size, format, exchange->service->limits.max_pixels,
                                           &input->image, why, sizeof why);
     if (status == KILN_INVALID) {
-        complaints_add(&exchange->complaints, name, "%s", why);
+        /* a picture of them takes a byte a sample or more, beside the input */
+        uint64_t samples = (uint64_t)input->image.width * input->image.height;
+        bool vast = size + samples * input->image.channels > exchange->service->limits.arena;
+        complaints_add(&exchange->complaints, name, "%s%s", why,
+                       vast ? "; so large a result needs a larger --arena too" : "");
     } else if (status == KILN_MEDIA_TYPE) {
         return exchange_fault(exchange, status,
                               "The image is not one of those that can be read here (PNG, PGM, "

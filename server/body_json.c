@@ -83,7 +83,9 @@ static enum kiln_status array_read(struct reading *reading, const char *name,
         if (value->type != JSON_ARRAY) {
             snprintf(why, sizeof why, "must be an array of numbers");
         } else {
-            snprintf(why, sizeof why, "has more than %llu elements", (unsigned long long)most);
+            snprintf(why, sizeof why,
+                     "has more than %llu elements (--max-samples, --max-frequencies)",
+                     (unsigned long long)most);
         }
         return reading_array(reading, name, KILN_INVALID, array, why);
     }
@@ -169,7 +171,10 @@ enum kiln_status reading_json(struct reading *reading, const char *text, size_t 
                               "The JSON body must be an object of fields.");
     }
     while (status == KILN_OK && json_next_member(&object, &cursor, name, sizeof name, &value)) {
-        status = member_read(reading, name, &value);
+        status = reading_count(reading, "JSON object");
+        if (status == KILN_OK) {
+            status = member_read(reading, name, &value);
+        }
     }
     return status;
 }

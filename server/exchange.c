@@ -174,10 +174,12 @@ static enum kiln_status request_check(struct exchange *exchange, const char *met
                               method_name(exchange->method));
     }
     if (exchange->framing.sized && exchange->framing.length > limit) {
+        bool vast = exchange->framing.length >= exchange->service->limits.arena;
         return exchange_fault(exchange, KILN_TOO_LARGE,
-                              "The body has %llu bytes; at most %llu are taken (--max-body).",
+                              "The body has %llu bytes; at most %llu are taken (--max-body)%s.",
                               (unsigned long long)exchange->framing.length,
-                              (unsigned long long)limit);
+                              (unsigned long long)limit,
+                              vast ? ", and it does not fit into the arena (--arena)" : "");
     }
     return body ? jobs_media_check(exchange) : KILN_OK;
 }

@@ -87,7 +87,8 @@ struct exchange {
     uint64_t age_ns; /* oldest result that the client takes */
 
     struct load load; /* the loader's */
-    char text[];      /* target, and a copy that the url points into */
+    struct preparation preparation;
+    char text[]; /* target, and a copy that the url points into */
 };
 
 /** NULL if memory ran out. `target` is copied. */

@@ -166,12 +166,35 @@ static void job_prepare(struct exchange *exchange) {
     exchange->outcome = unchanged(exchange) ? OUTCOME_UNCHANGED : OUTCOME_JOB;
 }
 
+/* What is answered where preparing was ended from outside; nobody reads some of it. */
+static void load_end(struct exchange *exchange, enum kiln_status status) {
+    const char *why = status == KILN_DRAINING   ? "The daemon is shutting down."
+                      : status == KILN_DEADLINE ? "The deadline came before the body was read."
+                      : status == KILN_REVOKED  ? "The job was cancelled while its body was read."
+                                                : "The client has left.";
+    exchange->complaints.count = 0;
+    exchange->job.id = exchange->preparation.id;
+    exchange_fault(exchange, status, "%s", why);
+}
+
 /* On a loader's thread: prepares a suspended exchange and submits or resumes it. */
 static void load_run(struct load *load) {
     struct exchange *exchange =
         (struct exchange *)(void *)((char *)load - offsetof(struct exchange, load));
     struct service *service = exchange->service;
-    job_prepare(exchange);
+    struct preparation *preparation = &exchange->preparation;
+    cancel_begin(&preparation->cancel, preparing_ask, preparation);
+    if (!cancel_point(0)) { /* it may have waited long for this thread */
+        job_prepare(exchange);
+    }
+    enum kiln_status ended = cancel_end();
+    preparing_leave(&service->preparing, preparation);
+    if (ended == KILN_OK && atomic_load(&preparation->revoked)) {
+        ended = KILN_REVOKED; /* behind the last point */
+    }
+    if (ended != KILN_OK) {
+        load_end(exchange, ended);
+    }
     if (exchange->outcome != OUTCOME_JOB || reuse_find(exchange)) {
         exchange_resume(exchange);
         return;
@@ -184,6 +207,36 @@ static void load_run(struct load *load) {
     }
     reuse_submit(exchange, dispatch);
     service_leave(service);
+}
+
+/* How long its body takes, in bytes of text: images are only hashed here, texts are parsed. */
+static uint64_t load_size(const struct exchange *exchange) {
+    const struct job_type *type = exchange->match.route->type;
+    const char *media = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE);
+    bool image = type->input == INPUT_IMAGE && body_media_binary(type, media);
+    return image ? exchange->body_size / LOADER_IMAGE_EASE : exchange->body_size;
+}
+
+/* The exchange is the loader's after this. */
+static void load_push(struct exchange *exchange, struct dispatch *dispatch) {
+    struct service *service = exchange->service;
+    struct job *job = &exchange->job;
+    const struct job_type *type = exchange->match.route->type;
+    job->since_ns = clock_ns();
+    exchange->preparation = (struct preparation){
+        .id = dispatch_id(dispatch),
+        .since_ns = job->since_ns,
+        .until_ns = job->since_ns + (uint64_t)(service->options->deadline * 1e9),
+        .type = type,
+        .owner = access_owner(exchange),
+        .fd = client_fd(exchange->client),
+        .draining = &service->draining,
+    };
+    tracing_id_print(&exchange->tracing, exchange->preparation.request_id);
+    exchange->load.run = load_run;
+    preparing_enter(&service->preparing, &exchange->preparation);
+    enum load_kind kind = load_size(exchange) < LOADER_LONG_MIN ? LOAD_BODY : LOAD_LONG;
+    loader_push(service->loader, kind, &exchange->load); /* stops after the service */
 }
 
 /* ---- answers ---- */
@@ -217,6 +270,21 @@ static void status_header(const struct exchange *exchange, struct MHD_Response *
     }
 }
 
+/* What to know of a picture that does not show it. The numbers are a worker's. */
+static void remarks_headers(struct MHD_Response *response, const struct remarks *remarks) {
+    if (remarks->picture) {
+        reply_header(response, "Kiln-Clamped", "%" PRIu64, remarks->clamped);
+    }
+    if (remarks->picture && remarks->scale != 0) {
+        reply_header(response, "Kiln-Scale", "%.17g", remarks->scale);
+    }
+    if (remarks->iterated) {
+        bool converged = remarks->left <= REMARK_CONVERGED;
+        reply_header(response, "Kiln-Converged", "%s", converged ? "true" : "false");
+        reply_header(response, "Kiln-Convergence", "%.3g", remarks->left);
+    }
+}
+
 static void origin_headers(struct MHD_Response *response, const char *device,
                            const struct job_id *job) {
     char id[JOB_ID_TEXT];
@@ -245,6 +313,7 @@ static enum MHD_Result result_reply(struct exchange *exchange) {
     caching_headers(exchange, response);
     status_header(exchange, response);
     origin_headers(response, job->device_name, &job->id);
+    remarks_headers(response, &job->remarks);
     if (job->joules > 0) {
         reply_header(response, "Kiln-Joules-Estimate", "%.6g", job->joules);
     }
@@ -260,6 +329,7 @@ static enum MHD_Result shared_reply(struct exchange *exchange) {
     caching_headers(exchange, response);
     status_header(exchange, response);
     origin_headers(response, result->device, &result->job);
+    remarks_headers(response, &result->remarks);
     return reply_send(exchange, MHD_HTTP_OK, format_row(result->format)->media, response);
 }
 
@@ -271,6 +341,7 @@ static struct MHD_Response *kept_make(const struct exchange *exchange, uint64_t 
     caching_headers(exchange, response);
     status_header(exchange, response);
     origin_headers(response, result->device, &result->job);
+    remarks_headers(response, &result->remarks);
     return response;
 }
 
@@ -360,7 +431,7 @@ enum MHD_Result jobs_handle(struct exchange *exchange) {
     if (recalled(exchange)) {
         return job_answer(exchange);
     }
-    bool large = exchange->body_size >= LOADER_BODY_MIN;
+    bool large = exchange->body_size >= LOADER_BODY_MIN && load_size(exchange) >= LOADER_BODY_MIN;
     if (!large) {
         job_prepare(exchange);
         if (exchange->outcome == OUTCOME_JOB || exchange->outcome == OUTCOME_UNCHANGED) {
@@ -376,8 +447,7 @@ enum MHD_Result jobs_handle(struct exchange *exchange) {
     }
     exchange_suspend(exchange);
     if (large) {
-        exchange->load.run = load_run;
-        loader_push(service->loader, LOAD_BODY, &exchange->load); /* stops after the service */
+        load_push(exchange, dispatch);
     } else {
         reuse_submit(exchange, dispatch);
     }

@@ -36,6 +36,7 @@ struct result {
     uint64_t made_ns; /* clock_ns */
     struct job_id job;
     enum format format;
+    struct remarks remarks;
     char device[24];
     char etag[RESULT_ETAG_MAX];
 

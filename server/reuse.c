@@ -152,6 +152,7 @@ static void publish(struct exchange *exchange) {
     result->made_ns = clock_ns();
     result->job = job->id;
     result->format = job->format;
+    result->remarks = job->remarks;
     snprintf(result->device, sizeof result->device, "%s", job->device_name);
     snprintf(result->etag, sizeof result->etag, "%s", exchange->etag);
     exchange->result = result;
@@ -194,6 +195,7 @@ static void finish(struct exchange *exchange) {
 }
 
 static void submit(struct exchange *exchange) {
+    exchange->job.id = exchange->preparation.id;
     enum kiln_status status = dispatch_submit(exchange->dispatch, &exchange->job);
     if (status != KILN_OK) {
         exchange->job.status = status;
@@ -288,7 +290,7 @@ void reuse_submit(struct exchange *exchange, struct dispatch *dispatch) {
     job->deserted = job_deserted;
     job->shared = job_shared;
     job->context = exchange;
-    job->since_ns = clock_ns();
+    job->since_ns = job->since_ns != 0 ? job->since_ns : clock_ns();
     if (reuse != NULL && exchange->find && !digest_empty(&exchange->digest)) {
         if (!enter(exchange)) {
             return;

@@ -3,6 +3,7 @@
  */
 #include "server/series.h"
 
+#include "compute/cancel.h"
 #include "compute/codecs/csv.h"
 #include "compute/codecs/json.h"
 #include "compute/codecs/npy.h"
@@ -10,9 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NUMBERS_STRIDE 4096 /* numbers between two cancellation points */
+
 static enum kiln_status too_many(uint64_t count, uint64_t most, char *why, size_t why_size) {
-    snprintf(why, why_size, "has %llu numbers; at most %llu are taken", (unsigned long long)count,
-             (unsigned long long)most);
+    snprintf(why, why_size, "has %llu numbers; at most %llu are taken (--max-samples)",
+             (unsigned long long)count, (unsigned long long)most);
     return KILN_INVALID;
 }
 
@@ -78,6 +81,9 @@ enum kiln_status series_text(struct series *series, const char *text, uint64_t m
         }
         place[i] = json_number(&value);
         at += size + (at[size] == ',');
+        if (i % NUMBERS_STRIDE == 0 && cancel_point(NUMBERS_STRIDE * (size + 1))) {
+            return KILN_CANCELLED;
+        }
     }
     return KILN_OK;
 }

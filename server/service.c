@@ -19,9 +19,11 @@ enum kiln_status service_init(struct service *service, const struct options *opt
         .max_iterations = options->max_iterations,
         .max_samples = options->max_samples,
         .max_frequencies = options->max_frequencies,
+        .arena = options->arena,
     };
     service->started_ns = clock_ns();
     pthread_rwlock_init(&service->gate, NULL);
+    preparing_init(&service->preparing);
     enum kiln_status status = arena_create((size_t)options->arena, &service->arena);
     return status == KILN_OK ? reuse_create(options->cache_bytes, &service->reuse) : status;
 }
@@ -111,5 +113,6 @@ void service_finish(struct service *service) {
     service->reuse = NULL;
     arena_destroy(service->arena);
     service->arena = NULL;
+    preparing_finish(&service->preparing);
     pthread_rwlock_destroy(&service->gate);
 }

@@ -12,6 +12,7 @@
 #include "compute/arena.h"
 #include "compute/dispatch.h"
 #include "server/options.h"
+#include "server/preparing.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,6 +35,7 @@ struct service {
     struct arena *arena;
     struct reuse *reuse;         /* results that are kept or shared; NULL: none */
     struct loader *loader;       /* threads that read large bodies, copy large results */
+    struct preparing preparing;  /* requests that the loader has */
     struct clients *clients;     /* the connections */
     struct addresses *addresses; /* connections by address */
     struct access *access;       /* the keys; NULL: everybody may do everything */

@@ -8,6 +8,7 @@
  */
 #include "compute/codecs/csv.h"
 
+#include "compute/cancel.h"
 #include "compute/decimal.h"
 
 #include <math.h>
@@ -27,6 +28,8 @@ struct span {
 struct reader {
     const char *text;
     size_t size, at;
+    size_t look; /* where the next cancellation point is */
+    bool cancelled;
     uint64_t line;     /* number of the line read last, from 1 */
     char separator;    /* ' ' stands for runs of blanks */
     size_t columns[3]; /* where t, y, dy are; NOWHERE: absent */
@@ -64,9 +67,13 @@ static struct span trimmed(struct span span) {
     return span;
 }
 
-/* The next line, ended by LF, CR or both; false at the end. */
+/* The next line, ended by LF, CR or both; false at the end, or where the work is to end. */
 static bool line_next(struct reader *reader, struct span *line) {
-    if (reader->at >= reader->size)
+    if (reader->at >= reader->look) {
+        reader->look = reader->at + CANCEL_STRIDE;
+        reader->cancelled = cancel_point(CANCEL_STRIDE);
+    }
+    if (reader->at >= reader->size || reader->cancelled)
         return false;
     const char *start = reader->text + reader->at;
     size_t left = reader->size - reader->at, length = 0;
@@ -264,6 +271,8 @@ enum kiln_status csv_read(const char *text, size_t size, double *t, double *y, d
     if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
         reader.at = 3;
     if (!line_next_full(&reader, &line)) {
+        if (reader.cancelled)
+            return KILN_CANCELLED;
         snprintf(why, why_size, "there are no lines of numbers");
         return KILN_MALFORMED;
     }
@@ -286,5 +295,5 @@ enum kiln_status csv_read(const char *text, size_t size, double *t, double *y, d
             dy[*rows] = values[2];
         ++*rows;
     } while (line_next_full(&reader, &line));
-    return KILN_OK;
+    return reader.cancelled ? KILN_CANCELLED : KILN_OK;
 }

@@ -25,7 +25,7 @@ uint64_t csv_rows_bound(const char *text, size_t size);
 
 /** Parses into t, y, dy of `capacity` each; `columns` receives 2 or 3 and `rows` the count. Broken
     lines are KILN_MALFORMED ("line 7: …"). Values "nan" and "inf" are read as such; the job's check
-    refuses them. */
+    refuses them. KILN_CANCELLED at a cancellation point. */
 enum kiln_status csv_read(const char *text, size_t size, double *t, double *y, double *dy,
                           uint64_t capacity, uint64_t *rows, int *columns, char *why,
                           size_t why_size);

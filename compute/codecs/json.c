@@ -7,10 +7,13 @@
  */
 #include "compute/codecs/json.h"
 
+#include "compute/cancel.h"
 #include "compute/codecs/utf8.h"
 #include "compute/decimal.h"
 
 #include <string.h>
+
+#define NUMBERS_STRIDE 4096 /* numbers of an array between two cancellation points */
 
 void json_value_make(const char *text, size_t size, struct json_value *value) {
     static const struct {
@@ -221,5 +224,9 @@ size_t json_numbers(const struct json_value *array, double *out, size_t capacity
             out[count] = number;
         count++;
         at += length;
+        if (count % NUMBERS_STRIDE == 0 && cancel_point(NUMBERS_STRIDE * (length + 1))) {
+            *bad = count;
+            return SIZE_MAX;
+        }
     }
 }

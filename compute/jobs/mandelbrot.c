@@ -209,6 +209,13 @@ static int64_t oversampling(const struct mandelbrot_params *params, enum format 
     return format == FORMAT_PNG ? params->supersample : 1;
 }
 
+static uint64_t result_bound(const struct mandelbrot_params *params, enum format format) {
+    uint64_t pixels = (uint64_t)params->width * (uint64_t)params->height;
+    return format == FORMAT_PNG ? png_bound((uint32_t)params->width, (uint32_t)params->height, 3, 8)
+           : format == FORMAT_JSON ? RESULT_JSON_MAX
+                                   : pixels * 4 + NPY_WRITE_MAX;
+}
+
 static void check(void *raw, const struct input *input, const uint8_t *data, enum format format,
                   const struct limits *limits, struct complaints *complaints) {
     struct mandelbrot_params *params = raw;
@@ -216,11 +223,14 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     (void)data;
     int64_t fine = oversampling(params, format);
     uint64_t samples = (uint64_t)params->width * (uint64_t)params->height * (uint64_t)(fine * fine);
+    uint64_t bytes = result_bound(params, format);
+    bool vast = bytes == 0 || bytes > limits->arena; /* 0: past all numbers */
     if (samples > limits->max_pixels)
         complaints_add(complaints, "width",
                        "width × height%s is %" PRIu64 "; this daemon allows %" PRIu64
-                       " (--max-pixels)",
-                       fine > 1 ? " × supersample²" : "", samples, limits->max_pixels);
+                       " (--max-pixels)%s",
+                       fine > 1 ? " × supersample²" : "", samples, limits->max_pixels,
+                       vast ? "; so large a result needs a larger --arena too" : "");
     if ((uint64_t)params->max_iter > limits->max_iterations)
         complaints_add(complaints, "max_iter",
                        "must be at most %" PRIu64 " on this daemon (--max-iterations)",
@@ -238,12 +248,7 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     (void)input;
     uint64_t pixels = (uint64_t)params->width * (uint64_t)params->height;
     int64_t fine = oversampling(params, format);
-    if (format == FORMAT_PNG)
-        plan->result_bytes = png_bound((uint32_t)params->width, (uint32_t)params->height, 3, 8);
-    else if (format == FORMAT_JSON)
-        plan->result_bytes = RESULT_JSON_MAX;
-    else
-        plan->result_bytes = pixels * 4 + NPY_WRITE_MAX;
+    plan->result_bytes = result_bound(params, format);
     uint64_t samples = format == FORMAT_PNG ? pixels * (uint64_t)(fine * fine) : pixels;
     plan->device_bytes = samples * 4 + (format == FORMAT_PNG ? pixels * 3 : 0);
     plan->cost = (double)pixels * (double)(fine * fine) * (double)params->max_iter;

@@ -76,6 +76,8 @@ static const struct refused refusals[] = {
     {422, "GET", "/v1/mandelbrot?width=-5", NULL, NULL, "width", 0},
     {422, "GET", "/v1/mandelbrot?width=1e2", NULL, NULL, "width", 0},
     {422, "GET", "/v1/mandelbrot?width=65536&height=65536", NULL, NULL, "max-pixels", 0},
+    {422, "GET", "/v1/mandelbrot?width=65536&height=65536", NULL, NULL, "needs a larger --arena",
+     0},
     {422, "GET", "/v1/mandelbrot?width=4294967297&height=4294967297", NULL, NULL, "width", 0},
     {422, "GET", "/v1/mandelbrot?width=99999999999999999999", NULL, NULL, "width", 0},
     {422, "GET", "/v1/mandelbrot?width=900&height=900&supersample=8", NULL, NULL, "max-pixels", 0},

@@ -34,7 +34,7 @@ static int setup(void **state) {
     static const char *const flags[] = {"--idle-timeout", "2", "--max-body", "2000000", NULL};
     (void)state;
     keyfolder_make(&folder);
-    keyfolder_certify(&folder);
+    keyfolder_certify(&folder, false);
     const char *const more[] = {"--tls-cert", folder.certificate, "--tls-key", folder.key, NULL};
     daemon_start(&daemon_, flags);
     daemon_start(&secure, more);

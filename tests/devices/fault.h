@@ -30,6 +30,8 @@ enum fault_what {
     FAULT_NONE,          /* fills the result after `ms` milliseconds */
     FAULT_CANARY,        /* the canary: FAULT_REPORT while there is a file $KILN_FAULT_FILE.DEVICE,
                             else FAULT_NONE */
+    FAULT_PREPARE,       /* in the front, while the request is prepared: a reader that takes `ms`
+                            milliseconds of work, with cancellation points */
     FAULT_COUNT
 };
 

@@ -273,6 +273,30 @@ def make_base64():
         save("fuzz_base64", name, data)
 
 
+def make_quantum():
+    texts = {
+        "plain": "offset=32768&scale=1&bits=8", "short": "offset=0&scale=-4",
+        "real": "offset=-1.25e-3&scale=0.0625&bits=16",
+        "long": "offset=-1.2345678901234567e-300&scale=-1.2345678901234567e-300&bits=16",
+        "bad-zero": "offset=1&scale=0", "bad-underflow": "offset=1&scale=1e-999",
+        "bad-huge": "offset=1e999&scale=1", "bad-bits": "offset=1&scale=1&bits=12",
+        "bad-order": "scale=1&offset=1", "bad-more": "offset=1&scale=1&bits=8&x=1",
+        "bad-nan": "offset=nan&scale=1", "bad-cut": "offset=1&scale=", "bad-empty": "",
+    }
+    for name, text in texts.items():
+        save("fuzz_quantum", name, text)
+        body = b"kiln:quantization\0" + text.encode()
+        if name in ("plain", "real", "bad-zero"):
+            save("fuzz_png", "quantum-" + name,
+                 png(2, 1, 16, 0, b"\0\x80\0\x80\1", chunk(b"tEXt", body)))
+            save("fuzz_pgm", "quantum-" + name,
+                 b"P5\n# kiln:quantization " + text.encode() + b"\n2 1\n65535\n\x80\0\x80\1")
+    save("fuzz_png", "quantum-checksum", png(2, 1, 16, 0, b"\0\x80\0\x80\1",
+         chunk(b"tEXt", b"kiln:quantization\0offset=1&scale=1")[:-1] + b"x"))
+    save("fuzz_pgm", "quantum-pam", b"P7\n# kiln:quantization offset=1&scale=2\nWIDTH 1\nHEIGHT 1\n"
+         b"DEPTH 1\nMAXVAL 255\nENDHDR\na")
+
+
 def make_keys():
     key = "%s sha256:%s %s"
     one, two = "0123456789abcdef" * 4, "f" * 64
@@ -403,5 +427,5 @@ def make_trace():
 
 if __name__ == "__main__":
     for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
-                 make_keys, make_trace, make_wire):
+                 make_keys, make_trace, make_wire, make_quantum):
         make()

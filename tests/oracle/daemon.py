@@ -92,10 +92,11 @@ def pgm_bytes(array, maximum=255):
 
 
 def pgm_read(data):
-    """The array in a binary PGM or PPM file without comments."""
+    """The array in a binary PGM or PPM file with at most one comment, on its second line."""
     import numpy
 
-    words = data.split(None, 4)
+    magic, rest = data.split(b"\n", 1)
+    words = [magic] + (rest.split(b"\n", 1)[1] if rest.startswith(b"#") else rest).split(None, 3)
     magic, width, height, maximum = words[0], *map(int, words[1:4])
     start = len(data) - width * height * (3 if magic == b"P6" else 1) * (2 if maximum > 255 else 1)
     samples = numpy.frombuffer(data[start:], ">u2" if maximum > 255 else "u1")

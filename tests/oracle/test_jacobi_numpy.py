@@ -164,6 +164,9 @@ def round_trip(daemon, report, name):
                                              offset=32768, method="direct").body)
     report.within(f"{name}: direct gives the picture back",
                   np.abs(direct - picture.astype(int)), 1)
+    plain, _ = pngdecode.decode(daemon.post("/v1/jacobi", as_png, media=PNG, accept=PNG).body)
+    report.equal(f"{name}: without a word, the very picture", plain,
+                 picture.astype(int))
     shown, _ = pngdecode.decode(daemon.post("/v1/jacobi", as_png, media=PNG, accept=PNG,
                                             offset=32768, iterations=150000).body)
     report.equal(f"{name}: shown as a picture", shown, grids.quantize(got))

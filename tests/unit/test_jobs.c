@@ -170,8 +170,15 @@ static void canonical(void **state) {
     expect_canonical(mandelbrot, FORMAT_PNG, "xmin=1&xmax=2&width=65536&height=2&ymin=0&ymax=1",
                      "precision=fp64");
     expect_canonical(mandelbrot, FORMAT_PNG, "precision=fp64", "precision=fp64");
-    expect_canonical(jacobi, FORMAT_PNG, "", "iterations=150000&method=sweeps&");
-    expect_canonical(jacobi, FORMAT_PNG, "method=auto", "iterations=150000&method=exact&");
+    expect_canonical(jacobi, FORMAT_PNG, "", "iterations=0&method=direct&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=auto", "iterations=0&method=direct&");
+    expect_canonical(jacobi, FORMAT_PNG, "iterations=300", "iterations=300&method=sweeps&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=sweeps", "iterations=150000&method=sweeps&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=exact", "iterations=150000&method=exact&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=auto&iterations=300",
+                     "iterations=300&method=exact&");
+    expect_canonical(jacobi, FORMAT_PNG, "tolerance=1", "iterations=150000&method=sweeps&");
+    expect_canonical(jacobi, FORMAT_PNG, "bits=16", "&bits=16");
     expect_canonical(jacobi, FORMAT_PNG, "method=auto&iterations=9", "iterations=9&method=sweeps&");
     expect_canonical(jacobi, FORMAT_PNG, "method=auto&tolerance=1", "method=sweeps&");
     expect_canonical(
