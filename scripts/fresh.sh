@@ -97,7 +97,7 @@ inside() {
         mount --rbind /sys "$root/sys"
         mount --rbind /dev "$root/dev"
         mount -t tmpfs tmpfs "$root/tmp"
-        exec chroot "$root" "$@"' sh "$root" \
+        exec setsid --wait chroot "$root" "$@"' sh "$root" \
         env -i HOME=/root LC_ALL=C.UTF-8 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
         "${settings[@]}" "$@" 9>&- </dev/null
 }

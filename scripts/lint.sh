@@ -71,7 +71,7 @@ shell_syntax() {
 
 openapi() {
     python3 -c 'import yaml, jsonschema' 2>/dev/null || needs "" "PyYAML or jsonschema" || return
-    python3 tests/oracle/openapi.py api/openapi.yaml
+    python3 tests/oracle/openapi.py api/openapi.yaml && python3 scripts/openapi.py --check
 }
 
 if ! git rev-parse --is-inside-work-tree >/dev/null 2>&1; then

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 
 from daemon import JSON, SOURCE, Daemon, Report, need
@@ -14,6 +15,7 @@ need("yaml", "jsonschema")
 import openapi
 
 TEXT = (SOURCE / "api" / "openapi.yaml").read_bytes()
+SERVED = SOURCE / "api" / "served"
 PROGRAM = os.environ.get("KILND", str(SOURCE / "build" / "kilnd"))
 # What stands in for the {…} of a path when a route is tried.
 PLACES = {"z": "1", "x": "0", "y": "0", "name": "0.png", "slug": "malformed",
@@ -129,6 +131,23 @@ def test_routes(report, daemon, document):
         report.check(f"{method} {path} is 404", daemon.request(method, path).status == 404)
 
 
+def test_served(report, daemon):
+    """Both documents are what scripts/openapi.py makes of the source, and say the same."""
+    made = subprocess.run([sys.executable, str(SOURCE / "scripts" / "openapi.py"), "--check"],
+                          capture_output=True, text=True)
+    report.check("api/served is made from api/openapi.yaml", made.returncode == 0, made.stdout.strip())
+    texts = {name: daemon.get(f"/{name}") for name in ("openapi.yaml", "openapi.json")}
+    for name, reply in texts.items():
+        report.check(f"/{name} is the file, byte for byte", reply.body == (SERVED / name).read_bytes())
+        problems = openapi.check(reply.body)
+        report.check(f"/{name} is a sound OpenAPI 3.1 document", not problems, "; ".join(problems[:3]))
+    report.check("YAML and JSON say the same",
+                 openapi.load(texts["openapi.yaml"].body) == texts["openapi.json"].json())
+    deep = [r for r in re.findall(r'"(#/components/[^"]+)"', texts["openapi.json"].body.decode())
+            if r.count("/") != 3]
+    report.check("references are to whole components", not deep, f"{deep[:3]}")
+
+
 def keys_make(folder):
     """One key for each scope, in a file; {scope: key}."""
     keys, lines = {}, []
@@ -172,8 +191,7 @@ def main():
     report.check("api/openapi.yaml is a sound OpenAPI 3.1 document", not problems)
     document = openapi.load(TEXT)
     with Daemon() as daemon:
-        served = daemon.get("/openapi.yaml")
-        report.check("served /openapi.yaml is the file, byte for byte", served.body == TEXT)
+        test_served(report, daemon)
         test_fields(report, daemon.get("/v1/jobs/types").json(), document)
         test_routes(report, daemon, document)
     if not os.environ.get("KILN_URL"):

@@ -431,7 +431,8 @@ static void report_names_what_is_not_listed(void **state) {
         if (sandbox_enter(SANDBOX_CPU) != SANDBOX_REPORT) {
             _exit(CODE_ABSENT);
         }
-        bool fine = getpgid(0) > 0 && getpgid(0) > 0 && unshare(0) == 0;
+        /* 0: the group's leader is not of this process's PID namespace */
+        bool fine = getpgid(0) >= 0 && getpgid(0) >= 0 && unshare(0) == 0;
         _exit(fine ? 0 : 1);
     }
     unsetenv("KILN_SANDBOX");
