@@ -183,6 +183,32 @@ def test_security(report, document):
                              not wrong, "; ".join(wrong))
 
 
+def test_cors(report, document):
+    """Pages of other origins are told of the methods and headers that there are, and of no others."""
+    sent = {"authorization", "content-type", "accept", "traceparent", "tracestate", "x-request-id"}
+    told = {name.lower() for name in document["components"]["headers"]}
+    methods = {}
+    for path, method, operation in openapi.operations(document):
+        methods.setdefault(path, set()).add(method.upper())
+        sent |= {p["name"].lower() for p in operation["parameters"] if p["in"] == "header"}
+    with Daemon("--cors-origin", "https://page.example") as daemon:
+        def names(path, method, name):
+            address = re.sub(r"\{([^}]+)\}", lambda m: PLACES.get(m.group(1), "1"), path)
+            reply = daemon.request(method, address, headers={
+                "Origin": "https://page.example", "Access-Control-Request-Method": "POST"})
+            return {one.strip() for one in reply.headers.get(name, "").split(",")} - {""}
+
+        for path, found in methods.items():
+            want = found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set())
+            got = names(path, "OPTIONS", "access-control-allow-methods")
+            report.check(f"{path} is open to pages for {sorted(want)}", got == want, str(sorted(got)))
+        for method, name, known in (("OPTIONS", "access-control-allow-headers", sent),
+                                    ("GET", "access-control-expose-headers", told)):
+            got = names("/v1/mandelbrot", method, name)
+            unknown = {one for one in got if one.lower() not in known}
+            report.check(f"{name} has only what there is", got and not unknown, str(sorted(unknown)))
+
+
 def main():
     report = Report()
     problems = openapi.check(TEXT)
@@ -196,6 +222,7 @@ def main():
         test_routes(report, daemon, document)
     if not os.environ.get("KILN_URL"):
         test_security(report, document)
+        test_cors(report, document)
     report.end()
 
 
