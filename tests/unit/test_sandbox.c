@@ -64,6 +64,8 @@ static int confined(enum sandbox_profile profile, int (*deed)(const void *), con
     return WIFSIGNALED(status) ? -WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+static bool lacking; /* something that a test needs is not here: the program's exit code is 77 */
+
 /* Skips the test where there is no sandbox: sanitizers, or a kernel without it. */
 static int idle(const void *argument) {
     (void)argument;
@@ -73,6 +75,7 @@ static int idle(const void *argument) {
 static void need_sandbox(void) {
     if (confined(SANDBOX_CPU, idle, NULL) == CODE_ABSENT) {
         print_message("  there is no sandbox here: skipped\n");
+        lacking = true;
         skip();
     }
 }
@@ -370,6 +373,7 @@ static void workers_cannot_look_into_others(void **state) {
     need_sandbox();
     if (syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 1) {
         print_message("  this kernel has no Landlock: skipped\n");
+        lacking = true;
         skip();
     }
     assert_int_equal(confined(SANDBOX_CPU, look_into_parent, NULL), EACCES);
@@ -513,5 +517,6 @@ int main(void) {
     };
     log_init(LOG_LEVEL_ERROR, "test");
     unsetenv("KILN_SANDBOX");
-    return cmocka_run_group_tests_name("sandbox", tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("sandbox", tests, NULL, NULL);
+    return failed == 0 && lacking ? 77 : failed;
 }
