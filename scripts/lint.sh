@@ -63,7 +63,7 @@ for path in sys.argv[1:]:
 
 shell_syntax() {
     local file
-    for file in scripts/*.sh .ci/run; do
+    for file in scripts/*.sh tests/*.sh tests/*/*.sh bench/*.sh .ci/run; do
         bash -n "$file" || return 1
         [[ -x $file ]] || { echo "lint: $file is not executable"; return 1; }
     done
