@@ -37,8 +37,8 @@ static const char help_CROSS_SITE[] =
     "as it came.";
 
 static const char help_NOT_FOUND[] =
-    "No route has this address, or the job, tile or page that it names does not exist (a job's "
-    "result is kept for a limited time only). GET / lists what this daemon serves, and "
+    "No route has this address, or the job, tile or page that it names does not exist (a job that "
+    "has ended is not listed any more). GET / lists what this daemon serves, and "
     "GET /openapi.yaml describes every address.";
 
 static const char help_METHOD[] =
@@ -55,11 +55,6 @@ static const char help_REVOKED[] =
     "/v1/jobs/{id}. It was dropped from the queue, or stopped, and its result was thrown away; "
     "so it is for all requests that waited for the same job. "
     "Nothing is wrong with the request: send it again if the result is still wanted.";
-
-static const char help_LENGTH_REQUIRED[] =
-    "The daemon decides from the Content-Length whether a body fits before it reads it, so a "
-    "request with a body must carry one; chunked bodies of unknown length are not taken. Most "
-    "clients send it when the body is given as a file or a string (curl: --data-binary @file).";
 
 static const char help_PRECONDITION[] =
     "If-None-Match names the result that this request would have, by its ETag, or is *: the client "

@@ -23,7 +23,6 @@
     X(METHOD, 405, "method-not-allowed", "This address does not take this method")                 \
     X(NOT_ACCEPTABLE, 406, "not-acceptable", "No representation matches the Accept header")        \
     X(REVOKED, 409, "revoked", "Another request cancelled the job")                                \
-    X(LENGTH_REQUIRED, 411, "length-required", "The body needs a Content-Length")                  \
     X(PRECONDITION, 412, "precondition-failed", "The client has this result already")              \
     X(TOO_LARGE, 413, "too-large", "The request is larger than this daemon accepts")               \
     X(URI_TOO_LONG, 414, "uri-too-long", "The address is longer than this daemon accepts")         \

@@ -25,8 +25,12 @@ while [[ $# -gt 0 ]]; do
     shift
 done
 
+# --device cpu: nothing is compiled for other devices, and no toolkit is looked for or fetched.
+target=kiln
+[[ $device =~ ^cpu(:0)?$ && $cuda == auto ]] && target=kilnd
+
 setup_packages
-setup_cuda "$cuda"
+if [[ $target == kiln ]]; then setup_cuda "$cuda"; fi
 setup_say "Configure and build"
 configuration=()
 # A folder that was configured for the tests stays so.
@@ -37,7 +41,7 @@ setup_configure "${configuration[@]}" >"/tmp/kiln-configure.$$" 2>&1 || {
     exit 1
 }
 rm -f "/tmp/kiln-configure.$$"
-cmake --build "$SETUP_BUILD" --target kilnd --parallel "$(nproc)"
+cmake --build "$SETUP_BUILD" --target "$target" --parallel "$(nproc)"
 
 out=demo
 mkdir -p "$out"

@@ -10,6 +10,7 @@
 #include "server/problem.h"
 #include "server/reply.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define JSON_MEDIA "application/json"

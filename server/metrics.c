@@ -11,8 +11,8 @@
 #define TYPES_MAX 16
 
 /* Every code that this daemon can answer with; the last cell counts others. */
-static const int codes[] = {0,   200, 204, 304, 400, 401, 403, 404, 405, 406, 409, 411, 412,
-                            413, 414, 415, 421, 422, 429, 499, 500, 503, 504, 507, -1};
+static const int codes[] = {0,   200, 204, 304, 400, 401, 403, 404, 405, 406, 409, 412, 413,
+                            414, 415, 421, 422, 429, 431, 499, 500, 503, 504, 507, -1};
 #define CODES (sizeof codes / sizeof codes[0])
 
 /* Upper bounds in seconds. */

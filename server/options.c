@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum option_type {
@@ -121,10 +122,21 @@ static const struct option_row *row_find(const char *name, size_t size) {
     return NULL;
 }
 
-/* Reads a plain decimal number; with `suffixes` also K, M, G, T (powers of 1024). */
-static bool number_read(const char *text, bool suffixes, double *value) {
+struct unit {
+    const char *name; /* in lower case; sizes' may be upper case too */
+    double factor;
+};
+
+/* Counts take the same as sizes: 64M are 67108864 pixels, as many as 64M bytes are bytes. */
+static const struct unit sizes[] = {
+    {"k", 0x1p10}, {"m", 0x1p20}, {"g", 0x1p30}, {"t", 0x1p40}, {NULL, 0}};
+static const struct unit times[] = {{"ms", 1e-3}, {"s", 1},     {"m", 60},
+                                    {"h", 3600},  {"d", 86400}, {NULL, 0}};
+
+/* Reads a plain decimal number with one of the units behind it, or none. */
+static bool number_read(const char *text, const struct unit *units, bool upper, double *value) {
     char *end = NULL;
-    if (!isdigit((unsigned char)text[0])) {
+    if (!isdigit((unsigned char)text[0]) || strpbrk(text, "xXpP") != NULL) {
         return false;
     }
     errno = 0;
@@ -132,11 +144,11 @@ static bool number_read(const char *text, bool suffixes, double *value) {
     if (errno != 0 || !isfinite(*value)) {
         return false;
     }
-    const char *units = "KMGT";
-    const char *unit = *end != '\0' ? strchr(units, toupper((unsigned char)*end)) : NULL;
-    if (suffixes && unit != NULL) {
-        *value *= (double)(UINT64_C(1) << (10 * (unit - units + 1)));
-        end++;
+    for (; *end != '\0' && units->name != NULL; units++) {
+        if ((upper ? strcasecmp(end, units->name) : strcmp(end, units->name)) == 0) {
+            *value *= units->factor;
+            return true;
+        }
     }
     return *end == '\0';
 }
@@ -153,7 +165,8 @@ static bool choice_set(const struct option_row *row, int32_t *value, const char 
 
 static bool number_set(const struct option_row *row, void *place, const char *text) {
     double value;
-    if (!number_read(text, row->type == OPTION_BYTES, &value) || value < row->min ||
+    bool time = row->type == OPTION_SECONDS;
+    if (!number_read(text, time ? times : sizes, !time, &value) || value < row->min ||
         value > row->max) {
         return false;
     }
@@ -194,8 +207,11 @@ static bool row_set(struct options *options, const struct option_row *row, const
         (row->type == OPTION_TEXT || row->type == OPTION_CHOICE || row->type == OPTION_SWITCH)) {
         snprintf(why, why_size, "%s: \"%.60s\" is not possible (%s)", source, text, row->help);
     } else if (!good) {
-        snprintf(why, why_size, "%s: \"%.60s\" is not a %s from %.15g to %.15g (%s)", source, text,
-                 row->type == OPTION_SECONDS ? "number of seconds" : "number", row->min, row->max,
+        snprintf(why, why_size, "%s: \"%.60s\" is not a %s from %.15g to %.15g, %s (%s)", source,
+                 text, row->type == OPTION_SECONDS ? "number of seconds" : "number", row->min,
+                 row->max,
+                 row->type == OPTION_SECONDS ? "or with ms, s, m, h or d behind it"
+                                             : "or with K, M, G or T (powers of 1024) behind it",
                  row->help);
     }
     return good;
@@ -223,6 +239,26 @@ static char *trimmed(char *text) {
     return text;
 }
 
+/* Takes quotes off a value, in place: '…' as it is, "…" with \\" and \\\\. What follows may be a
+   comment only. NULL where the quote does not end so. */
+static char *unquoted(char *text) {
+    char quote = text[0];
+    if (quote != '"' && quote != '\'') {
+        return text;
+    }
+    char *out = text, *at = text + 1;
+    for (; *at != '\0' && *at != quote; at++) {
+        at += quote == '"' && *at == '\\' && (at[1] == '"' || at[1] == '\\');
+        *out++ = *at;
+    }
+    if (*at != quote) {
+        return NULL;
+    }
+    at += 1 + strspn(at + 1, " \t");
+    *out = '\0';
+    return *at == '\0' || *at == '#' ? text : NULL;
+}
+
 static bool line_apply(struct options *options, char *line, const char *source, char *why,
                        size_t why_size) {
     char *text = trimmed(line);
@@ -241,7 +277,13 @@ static bool line_apply(struct options *options, char *line, const char *source, 
         snprintf(why, why_size, "%s: there is no option \"%.60s\"", source, name);
         return false;
     }
-    return row_set(options, row, trimmed(equals + 1), source, why, why_size);
+    char *value = unquoted(trimmed(equals + 1));
+    if (value == NULL) {
+        snprintf(why, why_size, "%s: the quotes around the value of \"%.60s\" do not end it",
+                 source, name);
+        return false;
+    }
+    return row_set(options, row, value, source, why, why_size);
 }
 
 enum line_state { LINE_NONE, LINE_WHOLE, LINE_LONG, LINE_NUL };
@@ -426,7 +468,9 @@ bool options_read(struct options *options, int argc, char **argv, int first, boo
 }
 
 void options_help(FILE *out) {
-    fprintf(out, "Options (flag, KILN_… environment variable, line of the configuration file):\n");
+    fprintf(out, "Options (flag, KILN_… environment variable, line of the configuration file).\n"
+                 "Numbers may have K, M, G or T behind them (powers of 1024), times ms, s, m, h or "
+                 "d.\n");
     for (size_t i = 0; i < ROWS; i++) {
         char flag[64];
         snprintf(flag, sizeof flag, "--%s %s", rows[i].name,

@@ -425,7 +425,97 @@ def make_trace():
         save("fuzz_trace", name, data)
 
 
+def make_multipart():
+    """A line with the Content-Type, then the body."""
+    def form(parts, boundary="XX", head="multipart/form-data; boundary=%s", before="", after="\r\n"):
+        body = before
+        for headers, data in parts:
+            body += "--%s\r\n%s\r\n\r\n%s\r\n" % (boundary, headers, data)
+        return head % boundary + "\n" + body + "--" + boundary + "--" + after
+
+    def field(name, data, more=""):
+        return ('Content-Disposition: form-data; name="%s"%s' % (name, more), data)
+
+    image = ('Content-Disposition: form-data; name="image"; filename="a.png"\r\n'
+             "Content-Type: image/png; x=y", "\x89PNG\r\n--X\r\n--XY")
+    files = {
+        "fields": form([field("width", "64"), field("format", "json")]),
+        "file": form([field("iterations", "10"), image]),
+        "empty-part": form([field("a", "")]),
+        "none": form([]),
+        "preamble": form([field("a", "1")], before="hello\r\n"),
+        "epilogue": form([field("a", "1")], after="\r\nthe end"),
+        "quoted-boundary": form([field("a", "1")], "a b", 'multipart/form-data; boundary="%s"'),
+        "long-boundary": form([field("a", "1")], "x" * 70),
+        "escaped": form([field('a\\"b\\\\', "1")]),
+        "token-name": form([("content-disposition:form-data;name=a;filename=b", "1")]),
+        "star-name": form([("Content-Disposition: form-data; name=a; filename*=utf-8''b", "1")]),
+        "blanks": form([field("a", "1")]).replace("--XX\r\n", "--XX \t\r\n"),
+        "nearly": form([field("a", "\r\n--X\r\n-\r\n--")]),
+        "bad-no-boundary": "multipart/form-data\n--XX--",
+        "bad-boundary": form([field("a", "1")], "x" * 71),
+        "bad-boundary-blank": form([field("a", "1")], "x ", 'multipart/form-data; boundary="%s"'),
+        "bad-quote": form([field("a", "1")], head='multipart/form-data; boundary="%s'),
+        "bad-no-end": form([field("a", "1")])[:-6],
+        "bad-no-name": form([("Content-Disposition: form-data", "1")]),
+        "bad-not-form": form([('Content-Disposition: attachment; name="a"', "1")]),
+        "bad-no-colon": form([("nothing", "1")]),
+        "bad-nul": form([field("a\0b", "1")]),
+        "bad-long-header": form([field("a" * 5000, "1")]),
+        "bad-long-name": form([field("a" * 200, "1")]),
+        "bad-many": form([field("a", "1")] * 129),
+        "bad-delimiter": form([field("a", "1")]).replace("--XX\r\n", "--XXY\r\n"),
+        "empty": "",
+    }
+    for name, data in files.items():
+        save("fuzz_multipart", name, data.encode("latin-1"))
+
+
+def make_url():
+    files = {
+        "root": "/", "all": "*", "path": "/v1/jobs/types", "tile": "/v1/mandelbrot/tiles/3/2/3@2x.png",
+        "query": "/v1/mandelbrot?width=64&height=48&colormap=viridis",
+        "pairs": "/a?&&a=1&b&=c&d==&e=%26%3d+%2B", "plus": "/a+b?a+b=c+d",
+        "escapes": "/%41%2f%c3%a9?%41=%c3%a9", "empty-segments": "//a///b/", "dots": "/../a/./b",
+        "absolute": "http://host:1/v1/jobs?x=1", "absolute-bare": "HTTPS://host", "absolute-query": "http://h?a=b",
+        "many": "/a" * 12, "bad-many": "/a" * 13, "bad-nul": "/a%00b", "bad-escape": "/a%4", "bad-hex": "/a%zz",
+        "bad-control": "/a%1fb?c=%7f", "bad-fragment": "/a#b", "bad-start": "a/b", "bad-query": "/a?b=%",
+        "blanks": "/a%09b?c=%0d%0a", "long": "/" + "a" * 8000, "bytes": b"/\xff\x80?\xfe=\xe9", "empty": "",
+    }
+    for name, data in files.items():
+        save("fuzz_url", name, data)
+
+
+def make_accept():
+    files = {
+        "any": "*/*", "one": "image/png", "browser": "text/html,application/xhtml+xml,application/xml;q=0.9,"
+        "image/avif,image/webp,*/*;q=0.8", "axios": "application/json, text/plain, */*",
+        "qualities": "application/x-npy;q=0.5, image/png;q=0.25, application/json", "type": "image/*;q=0.2,*/*;q=0.1",
+        "none": "text/html", "zero": "*/*;q=0", "zero-one": "*/*, image/png;q=0", "case": "IMAGE/PNG;Q=1",
+        "quoted": 'image/png;x="a,b;q=0";q=0.5, text/csv', "bad-quote": 'image/png;x="a, text/csv',
+        "bad-escape": 'image/png;x="a\\', "bad-quality": "image/png;q=2,text/csv;q=-1,application/json;q=x",
+        "exponents": "image/png;q=1e-999,text/csv;q=0x1p3", "commas": ",,, image/png ,,;q=1,", "no-slash": "png, json",
+        "long": "a/" + "b" * 200 + ", image/png", "spaces": " \timage/png \t; \tq=0.3\t, text/csv", "empty": "",
+        "names": "text/csv;charset=utf-8, application/octet-stream, image/x-portable-graymap",
+    }
+    for name, data in files.items():
+        save("fuzz_accept", name, data)
+
+
+def make_etag():
+    tag = '"08a0a8095942b35e59f34283d02fa647"'
+    files = {
+        "same": tag, "weak": "W/" + tag, "list": '"a", W/"b,c" ,' + tag, "star": "*", "star-blank": " * ",
+        "bad-star": "*, x", "bad-star-word": "*a", "other": '"x"', "cut": tag[:-1], "bare": tag.strip('"'),
+        "bad-quote": '"a, ' + tag, "weak-lower": "w/" + tag, "commas": ",,,", "inside": '"x' + tag + '"',
+        "weak-twice": "W/W/" + tag, "words": "a b c", "empty": "",
+    }
+    for name, data in files.items():
+        save("fuzz_etag", name, data)
+
+
 if __name__ == "__main__":
     for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
-                 make_keys, make_trace, make_wire, make_quantum):
+                 make_keys, make_trace, make_wire, make_quantum, make_multipart, make_url, make_accept,
+                 make_etag):
         make()

@@ -4,7 +4,7 @@ grids, false-alarm probabilities, peaks, and a real series."""
 import itertools
 import warnings
 
-from daemon import CSV, DATA, JSON, NPY, Daemon, Report, need, npy_bytes
+from daemon import CSV, JSON, NPY, Daemon, Report, need, npy_bytes
 
 np, _ = need("numpy", "astropy.timeseries")
 
@@ -287,9 +287,8 @@ def test_peaks(daemon, report):
 
 
 def test_sunspots(daemon, report):
-    path = DATA / "sunspots.csv"
-    if not path.is_file():
-        print("     sunspots.csv is not here: left out")
+    path = report.data("sunspots.csv")
+    if path is None:
         return
     table = np.loadtxt(path, delimiter=",", skiprows=1)
     query = {"minimum_frequency": 1 / 50, "maximum_frequency": 1 / 5}

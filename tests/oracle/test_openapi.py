@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 
 from daemon import JSON, SOURCE, Daemon, Report, need
@@ -14,6 +15,7 @@ need("yaml", "jsonschema")
 import openapi
 
 TEXT = (SOURCE / "api" / "openapi.yaml").read_bytes()
+SERVED = SOURCE / "api" / "served"
 PROGRAM = os.environ.get("KILND", str(SOURCE / "build" / "kilnd"))
 # What stands in for the {…} of a path when a route is tried.
 PLACES = {"z": "1", "x": "0", "y": "0", "name": "0.png", "slug": "malformed",
@@ -129,6 +131,23 @@ def test_routes(report, daemon, document):
         report.check(f"{method} {path} is 404", daemon.request(method, path).status == 404)
 
 
+def test_served(report, daemon):
+    """Both documents are what scripts/openapi.py makes of the source, and say the same."""
+    made = subprocess.run([sys.executable, str(SOURCE / "scripts" / "openapi.py"), "--check"],
+                          capture_output=True, text=True)
+    report.check("api/served is made from api/openapi.yaml", made.returncode == 0, made.stdout.strip())
+    texts = {name: daemon.get(f"/{name}") for name in ("openapi.yaml", "openapi.json")}
+    for name, reply in texts.items():
+        report.check(f"/{name} is the file, byte for byte", reply.body == (SERVED / name).read_bytes())
+        problems = openapi.check(reply.body)
+        report.check(f"/{name} is a sound OpenAPI 3.1 document", not problems, "; ".join(problems[:3]))
+    report.check("YAML and JSON say the same",
+                 openapi.load(texts["openapi.yaml"].body) == texts["openapi.json"].json())
+    deep = [r for r in re.findall(r'"(#/components/[^"]+)"', texts["openapi.json"].body.decode())
+            if r.count("/") != 3]
+    report.check("references are to whole components", not deep, f"{deep[:3]}")
+
+
 def keys_make(folder):
     """One key for each scope, in a file; {scope: key}."""
     keys, lines = {}, []
@@ -164,6 +183,32 @@ def test_security(report, document):
                              not wrong, "; ".join(wrong))
 
 
+def test_cors(report, document):
+    """Pages of other origins are told of the methods and headers that there are, and of no others."""
+    sent = {"authorization", "content-type", "accept", "traceparent", "tracestate", "x-request-id"}
+    told = {name.lower() for name in document["components"]["headers"]}
+    methods = {}
+    for path, method, operation in openapi.operations(document):
+        methods.setdefault(path, set()).add(method.upper())
+        sent |= {p["name"].lower() for p in operation["parameters"] if p["in"] == "header"}
+    with Daemon("--cors-origin", "https://page.example") as daemon:
+        def names(path, method, name):
+            address = re.sub(r"\{([^}]+)\}", lambda m: PLACES.get(m.group(1), "1"), path)
+            reply = daemon.request(method, address, headers={
+                "Origin": "https://page.example", "Access-Control-Request-Method": "POST"})
+            return {one.strip() for one in reply.headers.get(name, "").split(",")} - {""}
+
+        for path, found in methods.items():
+            want = found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set())
+            got = names(path, "OPTIONS", "access-control-allow-methods")
+            report.check(f"{path} is open to pages for {sorted(want)}", got == want, str(sorted(got)))
+        for method, name, known in (("OPTIONS", "access-control-allow-headers", sent),
+                                    ("GET", "access-control-expose-headers", told)):
+            got = names("/v1/mandelbrot", method, name)
+            unknown = {one for one in got if one.lower() not in known}
+            report.check(f"{name} has only what there is", got and not unknown, str(sorted(unknown)))
+
+
 def main():
     report = Report()
     problems = openapi.check(TEXT)
@@ -172,12 +217,12 @@ def main():
     report.check("api/openapi.yaml is a sound OpenAPI 3.1 document", not problems)
     document = openapi.load(TEXT)
     with Daemon() as daemon:
-        served = daemon.get("/openapi.yaml")
-        report.check("served /openapi.yaml is the file, byte for byte", served.body == TEXT)
+        test_served(report, daemon)
         test_fields(report, daemon.get("/v1/jobs/types").json(), document)
         test_routes(report, daemon, document)
     if not os.environ.get("KILN_URL"):
         test_security(report, document)
+        test_cors(report, document)
     report.end()
 
 
