@@ -24,14 +24,15 @@
 
 #define HEAD_SIZE_MAX                                                                              \
     24576 /* bytes as sent, and bytes as written with HEAD_FIELD_COST for each header */
-#define HEAD_FIELD_COST 64 /* what the library notes of a header, in the memory where the head is  \
-                            */
-#define HEAD_QUERY '#'     /* stands for the '?' before the query */
+#define HEAD_FIELD_COST                                                                            \
+    64                 /* what the library notes of a header, in the memory where the head is      \
+                        */
+#define HEAD_QUERY '#' /* stands for the '?' before the query */
 
 /** Why something is not taken; KILN_OK for nothing. */
 struct rejection {
     enum kiln_status status;
-    const char *why; /* a constant sentence */
+    const char *why; /* a constant sentence; NULL: the body is above the limit */
 };
 
 struct head_scan {
