@@ -21,6 +21,7 @@
 #include <string.h>
 #include <strings.h>
 
+#define BODY_ABOVE "The body has more than %llu bytes (--max-body)."
 #define BODY_FIRST (UINT64_C(64) << 10) /* first block of a body, at most */
 
 /* The second word of a holder: families of addresses have theirs (addresses.c). */
@@ -116,7 +117,10 @@ static enum kiln_status wire_check(struct exchange *exchange) {
             "that kilnd was built for?");
         return exchange_fault(exchange, KILN_INTERNAL, "The request was not checked.");
     }
-    return exchange_fault(exchange, rejection.status, "%s", rejection.why);
+    return rejection.why != NULL
+               ? exchange_fault(exchange, rejection.status, "%s", rejection.why)
+               : exchange_fault(exchange, rejection.status, BODY_ABOVE,
+                                (unsigned long long)exchange->service->limits.max_body);
 }
 
 /* Guard and target: everything that is wrong with the headers whatever the address. */
@@ -320,8 +324,7 @@ enum MHD_Result exchange_feed(struct exchange *exchange, const char *bytes, size
     uint64_t limit = exchange->service->limits.max_body;
     uint64_t after = exchange->body_size + *size;
     if (exchange->outcome != OUTCOME_FAULT && after > limit) {
-        exchange_fault(exchange, KILN_TOO_LARGE, "The body has more than %llu bytes (--max-body).",
-                       (unsigned long long)limit);
+        exchange_fault(exchange, KILN_TOO_LARGE, BODY_ABOVE, (unsigned long long)limit);
     }
     if (exchange->outcome != OUTCOME_FAULT && body_grow(exchange, after) == KILN_OK) {
         memcpy((char *)arena_at(exchange->service->arena, exchange->body.offset) +

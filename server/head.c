@@ -7,10 +7,14 @@
 #include <strings.h>
 
 /* The first that is wrong is what is told. */
-static void malformed(struct rejection *rejection, const char *why) {
+static void reject(struct rejection *rejection, enum kiln_status status, const char *why) {
     if (rejection->status == KILN_OK) {
-        *rejection = (struct rejection){KILN_MALFORMED, why};
+        *rejection = (struct rejection){status, why};
     }
+}
+
+static void malformed(struct rejection *rejection, const char *why) {
+    reject(rejection, KILN_MALFORMED, why);
 }
 
 /* ---- where it ends ---- */
@@ -134,7 +138,7 @@ static void length_read(struct facts *facts, struct span value) {
         length = i < 18 ? length * 10 + (uint64_t)(value.text[i] - '0') : length;
     }
     if (value.size > 18) {
-        malformed(&head->rejection, "The Content-Length has more than 18 digits.");
+        reject(&head->rejection, KILN_TOO_LARGE, "The Content-Length has more than 18 digits.");
     } else if (++facts->lengths > 1) {
         malformed(&head->rejection, "There is more than one Content-Length.");
     }
@@ -290,9 +294,9 @@ static void facts_check(const struct facts *facts) {
     struct head *head = facts->head;
     bool modern = head->version.size == 8 && head->version.text[7] == '1';
     size_t cost = facts->size + (size_t)facts->fields * HEAD_FIELD_COST;
-    if (cost > HEAD_SIZE_MAX && head->rejection.status == KILN_OK) {
-        head->rejection = (struct rejection){
-            KILN_HEAD_TOO_LARGE, "The head, with 64 bytes for each header, has more than 24 KiB."};
+    if (cost > HEAD_SIZE_MAX) {
+        reject(&head->rejection, KILN_HEAD_TOO_LARGE,
+               "The head, with 64 bytes for each header, has more than 24 KiB.");
     } else if (facts->codings > 0 && facts->lengths > 0) {
         malformed(&head->rejection, "There are both a Transfer-Encoding and a Content-Length.");
     } else if (facts->codings > 0 && !modern) {

@@ -32,7 +32,7 @@
 /** Why something is not taken; KILN_OK for nothing. */
 struct rejection {
     enum kiln_status status;
-    const char *why; /* a constant sentence */
+    const char *why; /* a constant sentence; NULL: the body is above the limit */
 };
 
 struct head_scan {

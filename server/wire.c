@@ -256,8 +256,6 @@ static bool extensions_valid(const char *text, size_t size) {
     return true;
 }
 
-#define BODY_TOO_LARGE "The body has more bytes than --max-body allows."
-
 static const char *size_byte(struct wire *wire, char c) {
     int value = hex_value(c);
     if (value >= 0 && wire->digits < 16) {
@@ -368,7 +366,7 @@ static void chunk_byte(struct wire *wire, char c, struct sink *sink) {
         body_refuse(wire, sink, KILN_MALFORMED,
                     "Extensions and trailers of the chunks have more than 16 KiB.");
     } else if (wire->state == WIRE_DATA && wire->left > wire->body_max - wire->body) {
-        body_refuse(wire, sink, KILN_TOO_LARGE, BODY_TOO_LARGE);
+        body_refuse(wire, sink, KILN_TOO_LARGE, NULL);
     } else if (wire->state == WIRE_HEAD) {
         sink_put(wire, sink, "0\r\n\r\n", 5);
     }
