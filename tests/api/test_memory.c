@@ -173,12 +173,12 @@ static void nobody_takes_all(void **state) {
     struct session *session = session_create(&daemon);
     double before = metric_get(session, "kiln_arena_used_bytes");
     for (int i = 0; i < CLIENTS; i++) {
-        double refused = metric_get(session, "kiln_arena_over_share_total");
+        double refused = metric_get(session, "kiln_arena_failures_total");
         for (int j = 0; j < EACH; j++) {
             fds[i][j] = head_send(&daemon, addresses[i], 3 * MIB);
             send_all(fds[i][j], bytes, SENT);
         }
-        wait_for(session, "kiln_arena_over_share_total", refused + 1, 1e9);
+        wait_for(session, "kiln_arena_failures_total", refused + 1, 1e9);
         double used = metric_get(session, "kiln_arena_used_bytes") - before;
         assert_true(used < 31.0 * MIB);
         assert_int_equal(small_job(&daemon, "127.0.0.9"), 200);
