@@ -6,7 +6,8 @@
  * neighbours at once. Free extents also hang in a treap ordered by (length, page): the first one
  * that is long enough is the best fit, and among equals the lowest. Blocks are cut from an extent's
  * low end. Both rules together keep the arena's low pages in use again and again, so that they are
- * warm and the high ones need never exist.
+ * warm and the high ones need never exist. Small blocks have the lowest pages to themselves, with a
+ * treap of their own; no extent reaches from there into the rest.
  *
  * Who holds a block stands in `owner` at its first page, as the number of an account; accounts hang
  * in buckets by their holder and last as long as there is a block of theirs.
@@ -49,8 +50,9 @@ struct arena {
     uint32_t pages;
     uint32_t *span;     /* per page: length of the extent that starts or ends here, and SPAN_FREE */
     struct node *nodes; /* per page: the treap's links of the free extent that starts here */
-    uint32_t root;
-    uint16_t *owner;          /* per page: account of the block that starts here */
+    uint32_t low;       /* pages before this one are for small blocks; 0: no such part */
+    uint32_t roots[2];  /* of that part's free extents, and of the others */
+    uint16_t *owner;    /* per page: account of the block that starts here */
     struct account *accounts; /* ARENA_HOLDERS_MAX + 1 */
     uint16_t buckets[BUCKETS];
     uint16_t unused, touched; /* first account that was given back; how many were ever used */
@@ -78,6 +80,11 @@ static bool before(const struct arena *arena, uint32_t page, uint32_t length, ui
     return own != length ? own < length : page < first;
 }
 
+/* Which part a page lies in. */
+static int part_of(const struct arena *arena, uint32_t page) {
+    return page >= arena->low;
+}
+
 /* Writes the tags of an extent. */
 static void mark(struct arena *arena, uint32_t first, uint32_t length, uint32_t flag) {
     arena->span[first] = length | flag;
@@ -87,7 +94,7 @@ static void mark(struct arena *arena, uint32_t first, uint32_t length, uint32_t 
 /* Makes a free extent of these pages and hangs it into the treap. */
 static void insert(struct arena *arena, uint32_t first, uint32_t length) {
     mark(arena, first, length, SPAN_FREE);
-    uint32_t *link = &arena->root;
+    uint32_t *link = &arena->roots[part_of(arena, first)];
     while (*link != NONE && priority(*link) >= priority(first)) {
         struct node *node = &arena->nodes[*link];
         link = before(arena, *link, length, first) ? &node->right : &node->left;
@@ -113,7 +120,7 @@ static void insert(struct arena *arena, uint32_t first, uint32_t length) {
 /* Takes the free extent that starts at `first` out of the treap. */
 static void erase(struct arena *arena, uint32_t first) {
     uint32_t length = length_at(arena, first);
-    uint32_t *link = &arena->root;
+    uint32_t *link = &arena->roots[part_of(arena, first)];
     while (*link != first) {
         assert(*link != NONE);
         struct node *node = &arena->nodes[*link];
@@ -134,10 +141,10 @@ static void erase(struct arena *arena, uint32_t first) {
     *link = left != NONE ? left : right;
 }
 
-/* First page of the shortest free extent of at least `length` pages, or NONE. */
-static uint32_t find(const struct arena *arena, uint32_t length) {
+/* First page of the shortest free extent of a part with at least `length` pages, or NONE. */
+static uint32_t find_in(const struct arena *arena, int part, uint32_t length) {
     uint32_t best = NONE;
-    for (uint32_t page = arena->root; page != NONE;) {
+    for (uint32_t page = arena->roots[part]; page != NONE;) {
         if (before(arena, page, length, 0)) {
             page = arena->nodes[page].right;
         } else {
@@ -148,16 +155,25 @@ static uint32_t find(const struct arena *arena, uint32_t length) {
     return best;
 }
 
-/* Makes pages free, joined with free neighbours. */
+/* The same where such a block belongs; small ones may lie among the others. */
+static uint32_t find(const struct arena *arena, uint32_t length) {
+    uint32_t first = NONE;
+    if (length <= ARENA_SMALL / ARENA_PAGE) {
+        first = find_in(arena, 0, length);
+    }
+    return first != NONE ? first : find_in(arena, 1, length);
+}
+
+/* Makes pages free, joined with free neighbours of the same part. */
 static void release(struct arena *arena, uint32_t first, uint32_t length) {
-    if (first > 0 && (arena->span[first - 1] & SPAN_FREE)) {
+    if (first > 0 && first != arena->low && (arena->span[first - 1] & SPAN_FREE)) {
         uint32_t before_us = length_at(arena, first - 1);
         first -= before_us;
         length += before_us;
         erase(arena, first);
     }
     uint32_t next = first + length;
-    if (next < arena->pages && (arena->span[next] & SPAN_FREE)) {
+    if (next < arena->pages && next != arena->low && (arena->span[next] & SPAN_FREE)) {
         erase(arena, next);
         length += length_at(arena, next);
     }
@@ -235,6 +251,10 @@ uint64_t arena_gives(const struct arena *arena) {
     return atomic_load_explicit(&arena->gives, memory_order_relaxed);
 }
 
+uint64_t arena_large_from(const struct arena *arena) {
+    return (uint64_t)arena->low * ARENA_PAGE;
+}
+
 uint64_t arena_most(const struct arena *arena) {
     return arena->size - arena->size / ARENA_RESERVE;
 }
@@ -277,6 +297,7 @@ static bool map_private(struct arena *arena, size_t size) {
 static enum kiln_status create(size_t size, bool (*map_pages)(struct arena *arena, size_t size),
                                struct arena **out) {
     enum kiln_status status = KILN_NO_MEMORY;
+    bool shared = map_pages == map;
     *out = NULL;
     if (size > (size_t)PAGES_MAX * ARENA_PAGE) {
         return KILN_NO_MEMORY;
@@ -302,8 +323,12 @@ static enum kiln_status create(size_t size, bool (*map_pages)(struct arena *aren
         goto out;
     }
     arena->stats.size = size;
-    arena->root = NONE;
-    insert(arena, 0, arena->pages);
+    arena->roots[0] = arena->roots[1] = NONE;
+    if (shared && size / ARENA_RESERVE >= ARENA_SMALL) {
+        arena->low = arena->pages / ARENA_RESERVE;
+        insert(arena, 0, arena->low);
+    }
+    insert(arena, arena->low, arena->pages - arena->low);
     *out = arena;
     arena = NULL;
     status = KILN_OK;
@@ -374,7 +399,7 @@ static void count_used(struct arena *arena, uint16_t account, int64_t bytes) {
 
 /* Cuts the block from a free extent. */
 static enum kiln_status cut(struct arena *arena, uint64_t size, struct block *block) {
-    if (size > arena->size) {
+    if (size > arena->size - arena_large_from(arena)) {
         return KILN_JOB_TOO_LARGE;
     }
     uint32_t length = pages_of(size);
@@ -507,7 +532,9 @@ bool arena_extend(struct arena *arena, struct block *block, uint64_t size) {
     uint32_t length = pages_of(size), more = length - whole, next = first + whole;
     uint16_t number = arena->owner[first];
     const struct account *account = &arena->accounts[number];
-    if (next >= arena->pages || !(arena->span[next] & SPAN_FREE) || length_at(arena, next) < more ||
+    bool apart = next == arena->low || (first < arena->low && size > ARENA_SMALL);
+    if (apart || next >= arena->pages || !(arena->span[next] & SPAN_FREE) ||
+        length_at(arena, next) < more ||
         (number != 0 && !share_allows(arena, account, account->holding.blocks == 1,
                                       (uint64_t)more * ARENA_PAGE))) {
         goto out;
@@ -546,7 +573,7 @@ void arena_give(struct arena *arena, struct block *block) {
 void arena_stats(struct arena *arena, struct arena_stats *stats) {
     pthread_mutex_lock(&arena->lock);
     *stats = arena->stats;
-    for (uint32_t page = arena->root; page != NONE; page = arena->nodes[page].right) {
+    for (uint32_t page = arena->roots[1]; page != NONE; page = arena->nodes[page].right) {
         stats->largest = (uint64_t)length_at(arena, page) * ARENA_PAGE;
     }
     pthread_mutex_unlock(&arena->lock);

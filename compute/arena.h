@@ -11,6 +11,9 @@
  * each, and so on, so that there is always room for one more who has little. To take one thing that
  * is larger, such as a job's result, it must hold nothing else, and leave the reserve.
  *
+ * Small blocks lie in a part of their own, the reserve, as long as it has room: those that stay for
+ * long would else leave no piece between them that is long enough for a large one.
+ *
  * Ownership: a block has one owner; giving or moving it zeroes the source. A block handed to a
  * worker comes back to the allocator only with its answer or after the worker's death is certain.
  * Threads: take and give from any thread of the front.
@@ -25,8 +28,9 @@
 #include <stdint.h>
 
 #define ARENA_PAGE    4096u
-#define ARENA_SHARE   2  /* a holder's bytes to free ones, at most */
-#define ARENA_RESERVE 16 /* such a part is left by single large blocks */
+#define ARENA_SHARE   2                 /* a holder's bytes to free ones, at most */
+#define ARENA_RESERVE 16                /* such a part is left by single large blocks */
+#define ARENA_SMALL   (16 * ARENA_PAGE) /* blocks up to this size have that part to themselves */
 
 #define ARENA_HOLDERS_MAX 65535 /* at a time */
 #define ARENA_NAME_MAX    48
@@ -91,6 +95,8 @@ bool arena_extend(struct arena *arena, struct block *block, uint64_t size);
 /** Counts how often something was given back: a take that was refused will be again as long as it
     stays the same. Any thread, without the lock. */
 uint64_t arena_gives(const struct arena *arena);
+/** Where the part begins that large blocks lie in; what is before it is for small ones alone. */
+uint64_t arena_large_from(const struct arena *arena);
 /** The most that one holder can ever have. */
 uint64_t arena_most(const struct arena *arena);
 /** Returns the tail past `size` bytes to the allocator. */

@@ -99,8 +99,9 @@ enum kiln_status memory_admit_locked(const struct dispatch *dispatch, struct job
                  (double)result * 1e-6, (double)body->size * 1e-6, (double)most * 1e-6);
         return KILN_JOB_TOO_LARGE;
     }
-    uint64_t below = body->offset > fixed ? body->offset - fixed : 0;
-    uint64_t above = size - body->offset - body->size;
+    uint64_t from = arena_large_from(dispatch->arena), end = body->offset + body->size;
+    uint64_t below = body->offset > from ? body->offset - from : 0;
+    uint64_t above = size - (end > from ? end : from);
     if (body->size > 0 && result > below && result > above) {
         snprintf(job->detail, sizeof job->detail,
                  "the result may need %.1f MB, which do not fit beside the input where it has come "

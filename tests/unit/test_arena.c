@@ -29,14 +29,23 @@ static struct arena *open_arena(size_t size) {
     return arena;
 }
 
-/* The longest run of free pages in the map. */
-static unsigned longest_free(const bool *taken) {
+#define LOW   (PAGES / ARENA_RESERVE) /* pages for small blocks */
+#define SMALL (ARENA_SMALL / ARENA_PAGE)
+
+/* The longest run of free pages in a part of the map. */
+static unsigned longest_free(const bool *taken, unsigned from, unsigned to) {
     unsigned best = 0, run = 0;
-    for (unsigned i = 0; i < PAGES; i++) {
+    for (unsigned i = from; i < to; i++) {
         run = taken[i] ? 0 : run + 1;
         best = run > best ? run : best;
     }
     return best;
+}
+
+/* Whether there is room for so many pages: small blocks may lie anywhere, others not below. */
+static bool has_room(const bool *taken, unsigned pages) {
+    return longest_free(taken, LOW, PAGES) >= pages ||
+           (pages <= SMALL && longest_free(taken, 0, LOW) >= pages);
 }
 
 static void map_set(bool *taken, const struct block *block, bool value) {
@@ -63,7 +72,7 @@ static void it_agrees_with_a_map_of_pages(void **state) {
             uint64_t size = random_next() % (random_next() % 8 ? 5 * ARENA_PAGE : 90 * ARENA_PAGE);
             unsigned pages = size == 0 ? 1 : (unsigned)((size + ARENA_PAGE - 1) / ARENA_PAGE);
             enum kiln_status status = arena_take(arena, size, block);
-            assert_int_equal(status, longest_free(taken) >= pages ? KILN_OK : KILN_NO_MEMORY);
+            assert_int_equal(status, has_room(taken, pages) ? KILN_OK : KILN_NO_MEMORY);
             failures += status != KILN_OK;
             assert_int_equal(block->size, status == KILN_OK ? pages * ARENA_PAGE : 0);
             map_set(taken, block, true);
@@ -91,8 +100,10 @@ static void it_agrees_with_a_map_of_pages(void **state) {
         arena_give(arena, &held[i]);
     }
     struct block all;
-    assert_int_equal(arena_take(arena, PAGES * ARENA_PAGE, &all), KILN_OK);
+    assert_int_equal(arena_take(arena, (PAGES - LOW) * ARENA_PAGE, &all), KILN_OK);
+    assert_int_equal(all.offset, LOW * ARENA_PAGE);
     arena_give(arena, &all);
+    assert_int_equal(arena_take(arena, (PAGES - LOW) * ARENA_PAGE + 1, &all), KILN_JOB_TOO_LARGE);
     arena_destroy(arena);
 }
 
@@ -215,6 +226,40 @@ static void threads_may_share_it(void **state) {
     arena_destroy(arena);
 }
 
+/* Small blocks that are taken in turn with large ones, and stay, do not lie between them. */
+static void small_blocks_lie_apart(void **state) {
+    struct block small[8], large[8], all;
+    struct arena *arena = open_arena(PAGES * ARENA_PAGE);
+    (void)state;
+    assert_int_equal(arena_large_from(arena), LOW * ARENA_PAGE);
+    for (int i = 0; i < 8; i++) {
+        assert_int_equal(arena_take(arena, 40 * ARENA_PAGE, &large[i]), KILN_OK);
+        assert_int_equal(arena_take(arena, ARENA_PAGE, &small[i]), KILN_OK);
+        assert_int_equal(small[i].offset, (unsigned)i * ARENA_PAGE);
+    }
+    for (int i = 0; i < 8; i++) {
+        arena_give(arena, &large[i]);
+    }
+    assert_int_equal(arena_take(arena, arena_most(arena), &all), KILN_OK);
+    /* what grows large moves out */
+    assert_true(arena_extend(arena, &small[7], ARENA_SMALL));
+    assert_false(arena_extend(arena, &small[7], ARENA_SMALL + 1));
+    arena_give(arena, &all);
+    assert_false(arena_extend(arena, &small[7], ARENA_SMALL + 1));
+    for (int i = 0; i < 8; i++) {
+        arena_give(arena, &small[i]);
+    }
+    /* with no room left of their own they lie among the others */
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(arena_take(arena, ARENA_SMALL, &small[i]), KILN_OK);
+    }
+    assert_true(small[1].offset < LOW * ARENA_PAGE && small[2].offset == LOW * ARENA_PAGE);
+    for (int i = 0; i < 3; i++) {
+        arena_give(arena, &small[i]);
+    }
+    arena_destroy(arena);
+}
+
 /* ---- shares ---- */
 
 #define WHOLE (PAGES * (uint64_t)ARENA_PAGE)
@@ -333,23 +378,23 @@ static void a_block_grows_where_it_lies(void **state) {
     struct holding holding;
     struct block block, behind;
     (void)state;
-    assert_int_equal(arena_take_for(arena, &alice, ARENA_PAGE, NULL, &block), KILN_OK);
-    assert_true(arena_extend(arena, &block, 3 * ARENA_PAGE + 1));
-    assert_int_equal(block.offset, 0);
-    assert_int_equal(block.size, 4 * ARENA_PAGE);
+    assert_int_equal(arena_take_for(arena, &alice, 20 * ARENA_PAGE, NULL, &block), KILN_OK);
+    assert_true(arena_extend(arena, &block, 23 * ARENA_PAGE + 1));
+    assert_int_equal(block.offset, LOW * ARENA_PAGE);
+    assert_int_equal(block.size, 24 * ARENA_PAGE);
     assert_true(arena_extend(arena, &block, 1)); /* nothing to do */
     assert_int_equal(arena_holders(arena, &holding, 1), 1);
-    assert_int_equal(holding.bytes, 4 * ARENA_PAGE);
-    assert_int_equal(arena_take(arena, 1, &behind), KILN_OK);
-    assert_false(arena_extend(arena, &block, 5 * ARENA_PAGE));
+    assert_int_equal(holding.bytes, 24 * ARENA_PAGE);
+    assert_int_equal(arena_take(arena, 20 * ARENA_PAGE, &behind), KILN_OK);
+    assert_false(arena_extend(arena, &block, 25 * ARENA_PAGE));
     arena_give(arena, &behind);
     assert_true(arena_extend(arena, &block, arena_most(arena))); /* it is all that alice has */
     assert_false(arena_extend(arena, &block, arena_most(arena) + ARENA_PAGE));
     assert_false(arena_extend(arena, &block, 2 * WHOLE));
-    arena_trim(arena, &block, 2 * ARENA_PAGE);
-    assert_int_equal(arena_take_for(arena, &alice, 1, NULL, &behind), KILN_OK);
+    arena_trim(arena, &block, 20 * ARENA_PAGE);
+    assert_int_equal(arena_take_for(arena, &alice, 20 * ARENA_PAGE, NULL, &behind), KILN_OK);
     arena_give(arena, &block);
-    /* another of alice's, at the start again: no more than the share now */
+    /* another of alice's: no more than the share now */
     assert_int_equal(arena_take_for(arena, &alice, ARENA_PAGE, NULL, &block), KILN_OK);
     assert_int_equal(block.offset, 0);
     assert_false(arena_extend(arena, &behind, arena_most(arena)));
@@ -393,6 +438,7 @@ int main(void) {
         cmocka_unit_test(it_refuses_what_can_never_be),
         cmocka_unit_test(its_memory_is_sealed_and_shared),
         cmocka_unit_test(threads_may_share_it),
+        cmocka_unit_test(small_blocks_lie_apart),
         cmocka_unit_test(a_holder_has_no_more_than_its_share),
         cmocka_unit_test(blocks_stay_their_holders),
         cmocka_unit_test(one_large_thing_may_exceed_the_share),

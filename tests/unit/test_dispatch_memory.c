@@ -209,7 +209,7 @@ static void a_result_that_cannot_lie_beside_its_input(void **state) {
     rig_wait_state(&rig, "cpu:0", DEVICE_READY);
     assert_int_equal(arena_take(rig.arena, 480 * KIB, &before), KILN_OK);
     call_init(&call, DEED_FILL, 1, 700 * KIB);
-    call_share(&rig, &call);
+    assert_int_equal(arena_take(rig.arena, 80 * KIB, &call.job.body), KILN_OK);
     arena_give(rig.arena, &before);
     assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_NO_MEMORY);
     assert_non_null(strstr(call.job.detail, "beside the input"));
