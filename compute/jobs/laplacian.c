@@ -186,6 +186,7 @@ const struct job_type laplacian_job = {
     .formats = formats,
     .accepts = planes_accepts,
     .version = 1,
+    .portable = true,
     .check = check,
     .plan = plan,
     .run = run,
