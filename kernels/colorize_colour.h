@@ -81,14 +81,17 @@ ELEMENTARY_INLINE uint8_t colorize_level(float sum, float scale) {
     within 2^-40 below the edge between two colours is the upper one's, which makes edges that are
     numbers of few digits exact. */
 static inline void colorize_thresholds(const struct colorize_args *args, float thresholds[256]) {
+    const double exponent = 1 / args->gamma;
     thresholds[0] = 0;
     for (int k = 1; k < 256; k++) {
-        double share = elementary_exp2(elementary_log2(k / 256.0) / args->gamma);
+        double share = elementary_exp2(elementary_log2(k / 256.0) * exponent);
         double edge = args->vmin + (args->vmax - args->vmin) * share;
         edge -= edge * 0x1p-40;
         float value = (float)edge;
-        value = (double)value < edge ? nextafterf(value, INFINITY) : value;
-        thresholds[k] = value > 0 ? value : 0x1p-149f;
+        uint32_t bits;
+        memcpy(&bits, &value, sizeof bits);
+        bits += bits == 0 || (double)value < edge; /* the next float */
+        memcpy(&thresholds[k], &bits, sizeof bits);
     }
 }
 

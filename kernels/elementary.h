@@ -84,25 +84,30 @@ ELEMENTARY_INLINE float elementary_rsqrt(float x) {
     exact. */
 static inline double elementary_log2(double x) {
     int64_t bits, above;
-    double m, sum = 0;
+    double m;
     memcpy(&bits, &x, sizeof bits);
     above = bits - 0x3fe6a09e667f3bcd;
     int64_t exponent = above >> 52; /* rounded down */
     bits -= exponent * (INT64_C(1) << 52);
     memcpy(&m, &bits, sizeof m);
-    double s = (m - 1) / (m + 1), square = s * s;
-    for (int n = 10; n > 0; n--)
-        sum = (sum + 1.0 / (2 * n + 1)) * square;
-    return (double)exponent + s * (1 + sum) * 2.8853900817779268; /* 2 / ln 2 */
+    double s = (m - 1) / (m + 1), q = s * s, q2 = q * q;
+    double even = 1.0 / 5 + q2 * (1.0 / 9 + q2 * (1.0 / 13 + q2 * (1.0 / 17 + q2 * (1.0 / 21))));
+    double odd = 1.0 / 3 + q2 * (1.0 / 7 + q2 * (1.0 / 11 + q2 * (1.0 / 15 + q2 * (1.0 / 19))));
+    double sum = s * (q * odd + q2 * even);
+    return (double)exponent + (s + sum) * 2.8853900817779268; /* 2 / ln 2 */
 }
 
 /** 2^t for t ≤ 1000, by the exponential's series; 0 below the normal numbers. */
 static inline double elementary_exp2(double t) {
     if (!(t >= -1022))
         return 0;
-    double whole = floor(t + 0.5), x = (t - whole) * 0.69314718055994531, sum = 1, scale;
-    for (int n = 14; n > 0; n--)
-        sum = 1 + sum * x / n;
+    double whole = (t + 0x1.8p52) - 0x1.8p52, scale; /* the nearest whole number */
+    double x = (t - whole) * 0.69314718055994531, x2 = x * x, x4 = x2 * x2;
+    double low = 1.0 + x + x2 * (1.0 / 2 + x * (1.0 / 6));
+    double middle = 1.0 / 24 + x * (1.0 / 120) + x2 * (1.0 / 720 + x * (1.0 / 5040));
+    double high = 1.0 / 40320 + x * (1.0 / 362880) + x2 * (1.0 / 3628800 + x * (1.0 / 39916800));
+    double last = 1.0 / 479001600 + x * (1.0 / 6227020800) + x2 * (1.0 / 87178291200);
+    double sum = low + x4 * (middle + x4 * (high + x4 * last));
     int64_t bits = ((int64_t)whole + 1023) * (INT64_C(1) << 52);
     memcpy(&scale, &bits, sizeof scale);
     return sum * scale;

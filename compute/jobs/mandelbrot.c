@@ -201,6 +201,8 @@ static double extent_of(const struct mandelbrot_params *params) {
 /* Unit in the last place of numbers as large as x. */
 static double ulp_of(double x, int precision) {
     int exponent;
+    if (x == 0)
+        return 0x1p-1074;
     frexp(x, &exponent);
     return ldexp(1, exponent - (precision == MANDELBROT_FP32 ? 24 : 53));
 }
@@ -243,10 +245,11 @@ static void axis_check(const char *low_name, double low, const char *high_name, 
     else if (!isfinite(high - low))
         complaints_add(complaints, high_name, "is too far from %s", low_name);
     else if (high == low || !axis_resolvable(low, high, samples, MANDELBROT_FP64))
-        complaints_add(complaints, high_name,
-                       "is too near to %s: double precision cannot tell %" PRId64
-                       " samples apart here unless they span at least %.2g (this view spans %.2g)",
-                       low_name, samples, least, high - low);
+        complaints_add(
+            complaints, high_name,
+            "must be greater than %s by at least %.2g here, so that double precision can "
+            "tell %" PRId64 " samples apart; it is by %.2g",
+            low_name, least, samples, high - low);
 }
 
 static void choose_precision(struct mandelbrot_params *params) {
