@@ -111,6 +111,7 @@ struct job_type {
     const enum format *accepts; /* formats of the input body, ended by FORMAT_NONE; NULL for none */
     const struct job_path *paths; /* ended by pattern NULL, or NULL */
     int version;                  /* part of the ETag: raise it when results change */
+    bool portable; /* results other than JSON have the same bytes from every device and backend */
 
     /** Cross-field checks and normalisation (may rewrite `auto` values). Complains of bad fields.
         `data` is the input block (SERIES: the arrays), or NULL. Front thread; bounded time. */
@@ -123,6 +124,10 @@ struct job_type {
         calls begin and finish). Errors as in backend.h, and KILN_MALFORMED for input that turns
         out to be broken. */
     enum kiln_status (*run)(struct task *task);
+
+    /** Writes the value of the answer's header Kiln-Precision for checked parameters; NULL: there
+        is none. */
+    void (*precision)(const void *params, char *text, size_t size);
 
     /** May both run in one group: small jobs of one shape that differ only in what run_group takes
         for each? Asked with `other` == `one` too: is it small enough. NULL: never. In the front,

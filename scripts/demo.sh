@@ -205,7 +205,7 @@ if [[ $stay == yes ]]; then
     setup_say "kilnd serves on $base until Ctrl-C. Try, in another terminal:"
     cat <<LINES
       curl $base/v1/devices
-      curl -o seahorse.png '$base/v1/mandelbrot?xmin=-0.76&xmax=-0.73&ymin=0.09&ymax=0.115&max_iter=2000&colormap=twilight_shifted'
+      curl -o seahorse.png '$base/v1/mandelbrot?xmin=-0.76&xmax=-0.73&ymin=0.09&ymax=0.115&max_iter=2000&vmax=400&colormap=twilight_shifted'
       curl -o counts.npy '$base/v1/mandelbrot?field=count&format=npy'
       curl -o laplacian.png -H 'Accept: image/png' -H 'Content-Type: image/png' --data-binary @demo/picture.png $base/v1/laplacian
       curl -o again.png -H 'Content-Type: image/png' --data-binary @laplacian.png $base/v1/jacobi

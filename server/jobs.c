@@ -160,7 +160,7 @@ static void job_prepare(struct exchange *exchange) {
         return;
     }
     const struct reuse *reuse = exchange->service->reuse;
-    etag_make(job, job_data(exchange), exchange->service->kinds,
+    etag_make(job, job_data(exchange), exchange->service->variants,
               reuse != NULL ? reuse->secret : NULL, exchange->etag, sizeof exchange->etag,
               &exchange->digest);
     exchange->outcome = unchanged(exchange) ? OUTCOME_UNCHANGED : OUTCOME_JOB;
@@ -301,6 +301,12 @@ static void timing_header(struct MHD_Response *response, const struct timing *ti
                  timing->total);
 }
 
+static void precision_header(struct MHD_Response *response, const char *precision) {
+    if (precision[0] != '\0') {
+        reply_header(response, "Kiln-Precision", "%s", precision);
+    }
+}
+
 /* A job of this request's own. */
 static enum MHD_Result result_reply(struct exchange *exchange) {
     struct job *job = &exchange->job;
@@ -314,6 +320,11 @@ static enum MHD_Result result_reply(struct exchange *exchange) {
     status_header(exchange, response);
     origin_headers(response, job->device_name, &job->id);
     remarks_headers(response, &job->remarks);
+    if (job->type->precision != NULL) {
+        char precision[RESULT_PRECISION_MAX];
+        job->type->precision(job->params, precision, sizeof precision);
+        precision_header(response, precision);
+    }
     if (job->joules > 0) {
         reply_header(response, "Kiln-Joules-Estimate", "%.6g", job->joules);
     }
@@ -330,6 +341,7 @@ static enum MHD_Result shared_reply(struct exchange *exchange) {
     status_header(exchange, response);
     origin_headers(response, result->device, &result->job);
     remarks_headers(response, &result->remarks);
+    precision_header(response, result->precision);
     return reply_send(exchange, MHD_HTTP_OK, format_row(result->format)->media, response);
 }
 
@@ -342,6 +354,7 @@ static struct MHD_Response *kept_make(const struct exchange *exchange, uint64_t 
     status_header(exchange, response);
     origin_headers(response, result->device, &result->job);
     remarks_headers(response, &result->remarks);
+    precision_header(response, result->precision);
     return response;
 }
 

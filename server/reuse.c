@@ -155,6 +155,9 @@ static void publish(struct exchange *exchange) {
     result->remarks = job->remarks;
     snprintf(result->device, sizeof result->device, "%s", job->device_name);
     snprintf(result->etag, sizeof result->etag, "%s", exchange->etag);
+    if (job->type->precision != NULL) {
+        job->type->precision(job->params, result->precision, sizeof result->precision);
+    }
     exchange->result = result;
     exchange->settles =
         exchange->keep && cache_add(exchange->service->reuse->cache, &exchange->digest, result);

@@ -234,6 +234,7 @@ const struct job_type laplacian_job = {
     .formats = formats,
     .accepts = planes_accepts,
     .version = 2,
+    .portable = true,
     .check = check,
     .plan = plan,
     .run = run,

@@ -51,8 +51,8 @@ struct stream {
     char error[256];
     struct sines_entry *sines[SINES_HELD]; /* tables in use, NULL after the last */
     struct kept *kept;
-    int turn;            /* which counters are 0 */
-    double limit, gamma; /* of kept->thresholds */
+    int turn;                 /* which counters are 0 */
+    double vmin, vmax, gamma; /* of kept->thresholds */
 };
 
 /** Shape of a launch. */

@@ -85,6 +85,7 @@ static void kept(void **state) {
         assert_header(&answer, "Content-Type", "application/x-npy");
         assert_header(&answer, "Cache-Control", "public, max-age=86400");
         assert_header(&answer, "Server-Timing", "cache;desc=\"hit\"");
+        assert_header(&answer, "Kiln-Precision", "fp32;ulps=314573");
         assert_true(answer_header(&answer, "Age", value, sizeof value));
         assert_int_equal(strspn(value, "0123456789"), strlen(value));
         answer_free(&answer);

@@ -145,6 +145,39 @@ static void entity_tags(void **state) {
     answer_free(&first);
 }
 
+/* Bytes that do not depend on the device have one tag, with a device asked for and without; others
+   have a tag of their own for each. */
+static void entity_tags_of_devices(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *body, *type;
+        bool same;
+    } rows[] = {
+        {"/v1/mandelbrot?width=24&height=16&shade=true", NULL, NULL, true},
+        {"/v1/mandelbrot?width=24&height=16&format=npy", NULL, NULL, true},
+        {"/v1/laplacian?", "P2\n2 1\n255\n1 2\n", "application/octet-stream", true},
+        {"/v1/jacobi?method=direct", "P2\n2 1\n255\n1 2\n", "application/octet-stream", false},
+        {"/v1/lombscargle?format=npy&maximum_frequency=1", "{\"t\":[0,1,2.5,4],\"y\":[1,2,1,3]}",
+         "application/json", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char tags[2][64];
+        for (size_t named = 0; named < 2; named++) {
+            char path[160];
+            struct answer answer;
+            snprintf(path, sizeof path, "%s%s", rows[i].path, named ? "&device=cpu:0" : "");
+            const struct request request = {
+                .path = path, .type = rows[i].type, .body = rows[i].body};
+            session_ask(session, &request, &answer);
+            assert_status(&answer, 200);
+            assert_true(answer_header(&answer, "ETag", tags[named], sizeof tags[named]));
+            assert_int_equal(tags[named][0], '"'); /* strong */
+            answer_free(&answer);
+        }
+        assert_int_equal(strcmp(tags[0], tags[1]) == 0, rows[i].same);
+    }
+}
+
 /* The input's bytes are part of the tag. */
 static void entity_tags_of_inputs(void **state) {
     (void)state;
@@ -610,6 +643,7 @@ int main(void) {
         cmocka_unit_test(entity_tags),
         cmocka_unit_test(entity_tags_of_inputs),
         cmocka_unit_test(posts_of_what_the_client_has),
+        cmocka_unit_test(entity_tags_of_devices),
         cmocka_unit_test(methods),
         cmocka_unit_test(keep_alive),
         cmocka_unit_test(pipelining),
