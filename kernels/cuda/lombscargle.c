@@ -53,7 +53,9 @@ static const struct function_row functions[FUNCTIONS] = {
     [TABLES] = {.name = "lombscargle_tables", .warps = LOMBSCARGLE_WARPS},
     [FINISH] = {.name = "lombscargle_finish", .warps = LOMBSCARGLE_WARPS},
     [SOLVE] = {.name = "lombscargle_solve", .warps = LOMBSCARGLE_SOLVE_WARPS},
-    [WEAK] = {.name = "lombscargle_weak", .warps = LOMBSCARGLE_WEAK_WARPS},
+    [WEAK] = {.name = "lombscargle_weak",
+              .warps = LOMBSCARGLE_WEAK_WARPS,
+              .shared_per_warp = LOMBSCARGLE_WEAK_SHARED},
     [SEARCH] = {.name = "lombscargle_search", .warps = LOMBSCARGLE_PEAK_WARPS},
     [JOIN] = {.name = "lombscargle_join", .warps = LOMBSCARGLE_PEAK_WARPS},
     [NUFFT] = LOMBSCARGLE_NUFFT_FUNCTIONS,
@@ -70,6 +72,7 @@ struct work {
     struct lombscargle_transform transform;
 };
 
+#define WEAK_LOOK  (4 * 32 * LOMBSCARGLE_WEAK_WARPS) /* words that a block looks at */
 #define WEAK_LOOKS 64
 
 static uint64_t divide_up(uint64_t a, uint64_t b) {
@@ -145,8 +148,8 @@ static enum kiln_status sums_run(struct work *work, const struct lombscargle_gro
 
 /* Blocks enough to look at all words at once, as far as the device holds them together. */
 static enum kiln_status weak_run(struct work *work) {
-    uint64_t looks = divide_up((uint64_t)work->grid.words, 32 * LOMBSCARGLE_WEAK_WARPS);
-    return run(work, WEAK, looks < WEAK_LOOKS ? looks : WEAK_LOOKS, LOMBSCARGLE_WEAK_BINS);
+    uint64_t looks = divide_up((uint64_t)work->grid.words, WEAK_LOOK);
+    return run(work, WEAK, looks < WEAK_LOOKS ? looks : WEAK_LOOKS, LOMBSCARGLE_WEAK_TURNS);
 }
 
 /* Sums of a range and its power. */

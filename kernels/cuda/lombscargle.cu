@@ -148,27 +148,38 @@ extern "C" __global__ void __launch_bounds__(SOLVE_THREADS)
     power_leave(grid, model, k, p);
 }
 
-/* Weak bins of the words' bit y. Threads look at a word each, and then at the bins together. */
+/* Weak bins at places y, y + TURNS, … of the words. Threads look at some words each, and then at
+   the bins together. */
 extern "C" __global__ void __launch_bounds__(BASIS_THREADS)
     lombscargle_weak(const __grid_constant__ lombscargle_grid grid) {
     __shared__ basis_block block;
+    __shared__ int64_t found[BASIS_THREADS * BASIS_LOOK];
+    __shared__ uint32_t found_bits[BASIS_THREADS * BASIS_LOOK], count;
     const int64_t words = (grid.count + LOMBSCARGLE_WEAK_BINS - 1) / LOMBSCARGLE_WEAK_BINS;
-    const int64_t step = (int64_t)gridDim.x * BASIS_THREADS;
-    for (int64_t at = (int64_t)blockIdx.x * BASIS_THREADS; at < grid.words; at += step) {
-        int64_t word = at + basis_thread();
-        bool weak = word < grid.words && (grid.weak[word] >> blockIdx.y & 1) != 0;
+    const int64_t look = BASIS_THREADS * BASIS_LOOK, step = gridDim.x * look;
+    const uint32_t mine = 0x01010101u << blockIdx.y;
+    for (int64_t at = blockIdx.x * look; at < grid.words; at += step) {
+        const int64_t word = at + basis_thread() * BASIS_LOOK;
+        uint4 bits = word < grid.words ? *(const uint4 *)(grid.weak + word) : uint4{0, 0, 0, 0};
+        const uint32_t all[BASIS_LOOK] = {bits.x, bits.y, bits.z, bits.w};
+        bool weak = ((bits.x | bits.y | bits.z | bits.w) & mine) != 0; /* perhaps behind the last */
+        count = 0;
         if (__syncthreads_or(weak) == 0) {
             continue;
         }
-        uint32_t bits = __ballot_sync(0xffffffffu, weak);
-        if (threadIdx.x == 0) {
-            block.words[threadIdx.y] = bits;
+#pragma unroll
+        for (int i = 0; i < BASIS_LOOK; i++) {
+            if (word + i < grid.words && (all[i] & mine) != 0) {
+                uint32_t place = atomicAdd(&count, 1u); /* in any order: bins are independent */
+                found[place] = word + i;
+                found_bits[place] = all[i] & mine;
+            }
         }
         __syncthreads();
-        for (int i = 0; i < LOMBSCARGLE_WEAK_WARPS; i++) {
-            for (uint32_t left = block.words[i]; left; left &= left - 1) {
-                int64_t found = at + i * 32 + __ffs((int)left) - 1, index = found / words;
-                int64_t k = found % words * LOMBSCARGLE_WEAK_BINS + blockIdx.y;
+        for (uint32_t i = 0; i < count; i++) {
+            int64_t index = found[i] / words, row = found[i] % words;
+            for (uint32_t left = found_bits[i]; left; left &= left - 1) {
+                int64_t k = row * LOMBSCARGLE_WEAK_BINS + __ffs((int)left) - 1;
                 weak_bin(grid, block, index, k, model_of(grid, curve_of(grid, index)));
             }
         }

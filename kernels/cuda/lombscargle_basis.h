@@ -2,7 +2,7 @@
  * lombscargle_basis.h: power of weak bins (kernels/lombscargle_basis.h), for device code.
  *
  * The kernels that make power of sums leave a bit for each bin, 32 to a word. Blocks then look
- * through the words, each for one place in them, so that neighbouring bins, which are weak
+ * through the words, each for some places in them, so that neighbouring bins, which are weak
  * together, are computed side by side. A block takes one bin at a time: a pass over the samples for
  * each node, whose strongest sample all threads find together, and one for the sums.
  */
@@ -13,7 +13,11 @@
 #include "kernels/lombscargle_basis.h"
 
 #define BASIS_THREADS (32 * LOMBSCARGLE_WEAK_WARPS)
-#define BASIS_ROWS    (LOMBSCARGLE_BASIS_MAX + 1) /* the functions, and the values */
+#define BASIS_PITCH   (BASIS_THREADS + 1)
+#define BASIS_LOOK    4 /* words that a thread looks at */
+
+/* The functions' values, and y, times the root of w, of BASIS_THREADS samples. */
+extern __shared__ __align__(16) double basis_rows[];
 
 /* A sample that may become a node, and what a block knows of all samples. */
 struct candidate {
@@ -31,10 +35,8 @@ struct basis_block {
     lombscargle_curve curve;
     candidate candidates[LOMBSCARGLE_WEAK_WARPS];
     extent extents[LOMBSCARGLE_WEAK_WARPS];
-    double rows[BASIS_ROWS][BASIS_THREADS + 1]; /* of so many samples, times the root of w */
     double part[BASIS_THREADS];
     double normal[LOMBSCARGLE_NORMAL(LOMBSCARGLE_BASIS_MAX)];
-    uint32_t words[LOMBSCARGLE_WEAK_WARPS];
     unsigned end; /* no more nodes */
     unsigned stop;
 };
@@ -81,6 +83,7 @@ static __device__ candidate strongest_of(basis_block &block, candidate best) {
 static __device__ extent extent_of(const lombscargle_grid &grid, basis_block &block) {
     const lombscargle_curve &curve = block.curve;
     extent all = {(double)INFINITY, -(double)INFINITY, 0};
+#pragma unroll 4
     for (int64_t j = basis_thread(); j < curve.n; j += BASIS_THREADS) {
         if (grid.w[curve.w + j] > 0.0) {
             all.low = fmin(all.low, grid.t[curve.t + j]);
@@ -111,6 +114,7 @@ static __device__ extent extent_of(const lombscargle_grid &grid, basis_block &bl
 static __device__ bool node_add(const lombscargle_grid &grid, basis_block &block) {
     const lombscargle_curve &curve = block.curve;
     candidate best = {0.0, 0.0, INT64_MAX};
+#pragma unroll 2
     for (int64_t j = basis_thread(); j < curve.n; j += BASIS_THREADS) {
         double product = 1.0, t = grid.t[curve.t + j];
         for (int k = 0; k < block.basis.nodes; k++) {
@@ -147,11 +151,11 @@ static __device__ __forceinline__ void rows_fill(const lombscargle_grid &grid, b
     for (int k = 0; k < m; k++) {
         double sine, cosine;
         factor_at(block.basis, k, t, &sine, &cosine);
-        block.rows[k][thread] = k % 2 ? product * cosine : product;
+        basis_rows[k * BASIS_PITCH + thread] = k % 2 ? product * cosine : product;
         product *= sine * (k + 1 < m ? block.basis.gain[k + 1] : 1.0);
     }
     double y = inside ? grid.y[curve.y + j] - level_of(grid, curve) : 0.0;
-    block.rows[m][thread] = root * y;
+    basis_rows[m * BASIS_PITCH + thread] = root * y;
 }
 
 /* The normal equations' numbers but the last, each the sum of some threads' parts. */
@@ -162,7 +166,8 @@ static __device__ void normal_make(const lombscargle_grid &grid, basis_block &bl
     while (basis_cell(row + 1, 0) <= cell) {
         row++;
     }
-    const double *a = block.rows[row], *b = block.rows[cell - basis_cell(row, 0)];
+    const double *a = basis_rows + row * BASIS_PITCH;
+    const double *b = basis_rows + (cell - basis_cell(row, 0)) * BASIS_PITCH;
     double sum = 0.0;
     for (int64_t at = 0; at < block.curve.n; at += BASIS_THREADS) {
         __syncthreads();

@@ -40,8 +40,11 @@
 #define LOMBSCARGLE_SEGMENT     8192 /* bins that a block seeks peaks in */
 #define LOMBSCARGLE_PEAK_WARPS  8
 #define LOMBSCARGLE_SOLVE_WARPS 1
-#define LOMBSCARGLE_WEAK_WARPS  8
+#define LOMBSCARGLE_WEAK_WARPS  16
 #define LOMBSCARGLE_WEAK_BINS   32 /* of a word */
+#define LOMBSCARGLE_WEAK_TURNS  8  /* blocks that share out the bins of a word */
+/* Bytes a warp: its samples' values of up to 13 functions and of y. */
+#define LOMBSCARGLE_WEAK_SHARED (14 * 32 * 8 + 8)
 
 /** Rows of a tile at a harmonic: up to `terms` there are sums over values and weights, above that
     over weights only. */
