@@ -36,6 +36,7 @@ python3                 the oracles' language
 python3-numpy           oracle for Jacobi, Laplacian and Mandelbrot
 python3-scipy           oracle for Lomb-Scargle and sine transforms
 python3-astropy         oracle for Lomb-Scargle
+python3-mpmath          oracle for Lomb-Scargle where doubles do not reach, in 60 digits
 python3-matplotlib      oracle for colours and shading
 python3-pil             oracle for PNG
 python3-yaml            reads api/openapi.yaml
