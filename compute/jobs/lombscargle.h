@@ -35,8 +35,11 @@ struct lombscargle_params {
     int64_t bootstrap_samples, seed; /* FIELD_ABSENT where no bootstrap is asked for */
     int64_t plot_width, plot_height; /* pixels */
     int32_t normalization;           /* enum lombscargle_normalization */
-    int32_t method, precision, false_alarm, fields, layout, compression;
+    int32_t method, precision, false_alarm, fields, layout, compression, missing;
     bool fit_mean, center_data;
+    /* Of a table: the columns that were used, each by its name or its number from 1, dy "none" where
+       it was not taken from the table. Else "". */
+    char t_column[COLUMN_TEXT_MAX], y_column[COLUMN_TEXT_MAX], dy_column[COLUMN_TEXT_MAX];
 };
 
 /** One local maximum. */
@@ -87,6 +90,12 @@ struct periodogram {
 };
 
 extern const struct field lombscargle_fields[];
+extern const struct column_role lombscargle_columns[];
+
+/** Writes `,"columns":{…},"weighted":…,"dropped":…` of a JSON result. */
+void lombscargle_columns_write(struct text *text, const struct lombscargle_params *params);
+/** The same as a header of other results. */
+void lombscargle_describe_input(const void *params, struct text *text);
 
 /** Doubles of an array in the input block; NULL for none or where it does not lie in the block. */
 const double *lombscargle_array(const struct input *input, const uint8_t *data,
