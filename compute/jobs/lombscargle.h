@@ -144,6 +144,9 @@ bool lombscargle_peaks_only(const struct lombscargle_params *params);
 /** How many peaks are sought: one even where none was asked for. */
 uint64_t lombscargle_peaks_wanted(const struct lombscargle_params *params);
 
+/** How many of them are asked of the device. */
+uint64_t lombscargle_peaks_sought(const struct lombscargle_params *params);
+
 /** Fills the ascending view and the strongest peaks. KILN_NO_MEMORY. */
 enum kiln_status lombscargle_peaks_find(struct task *task, struct periodogram *periodogram);
 
@@ -157,8 +160,8 @@ enum kiln_status lombscargle_bootstrap(struct task *task, struct periodogram *pe
                                        const struct lombscargle_curve *curves, uint64_t count,
                                        const struct lombscargle_args *args);
 
-/** The false-alarm probability of a peak's power, as astropy 5 computes it; NaN where the method is
-    none or the formula is undefined. */
+/** The false-alarm probability of a peak's power, from 0 to 1, as astropy 5 computes it; NaN where
+    the method is none or the power is NaN. */
 double lombscargle_alarm(const struct periodogram *periodogram, double power);
 
 /** Upper bound of an encoded result, 0 on overflow. */
