@@ -82,17 +82,16 @@ static void name_normalise(const struct column_name *name, char normal[COLUMN_TE
     normal[size] = '\0';
 }
 
-/* Whether `name` is `pattern` with `base` in place of its '%', or, of "base=name", this name. */
-static bool pattern_fits(const char *pattern, const char *base, const char *name) {
-    size_t equals = strcspn(pattern, "=");
-    if (pattern[equals] == '=')
-        return strncmp(base, pattern, equals) == 0 && base[equals] == '\0' &&
-               strcmp(name, pattern + equals + 1) == 0;
-    size_t before = strcspn(pattern, "%"), base_size = strlen(base), size = strlen(name);
-    const char *after = pattern + before + 1;
-    return size == before + base_size + strlen(after) && strncmp(name, pattern, before) == 0 &&
-           strncmp(name + before, base, base_size) == 0 &&
-           strcmp(name + before + base_size, after) == 0;
+/* The name that `pattern` gives the uncertainties of `base`: the pattern with it in place of its
+   '%', or, of "base=name", this name. False where there is none, or none as short as names are. */
+static bool pattern_apply(const char *pattern, const char *base, char name[COLUMN_TEXT_MAX]) {
+    size_t equals = strcspn(pattern, "="), before = strcspn(pattern, "%");
+    if (pattern[equals] == '=' && (strncmp(base, pattern, equals) != 0 || base[equals] != '\0'))
+        return false;
+    int size = pattern[equals] == '=' ? snprintf(name, COLUMN_TEXT_MAX, "%s", pattern + equals + 1)
+                                      : snprintf(name, COLUMN_TEXT_MAX, "%.*s%s%s", (int)before,
+                                                 pattern, base, pattern + before + 1);
+    return size < COLUMN_TEXT_MAX;
 }
 
 /* As much of a name as can be shown. */
@@ -240,12 +239,15 @@ static size_t name_find(const struct finder *finder, const char *name, size_t *f
 /* The column of uncertainties named after column `base`: the one that is chosen, or any. */
 static size_t partner_find(const struct finder *finder, size_t role, size_t base) {
     const char *const *patterns = finder->roles[role].patterns;
-    for (; *patterns && finder->normal[base][0]; patterns++)
+    char name[COLUMN_TEXT_MAX];
+    for (; *patterns && finder->normal[base][0]; patterns++) {
+        if (!pattern_apply(*patterns, finder->normal[base], name))
+            continue;
         for (size_t i = 0; i < finder->table->count; i++)
-            if (i != base &&
-                (finder->fixed[role] ? finder->map->at[role] == i : !column_taken(finder, i)) &&
-                pattern_fits(*patterns, finder->normal[base], finder->normal[i]))
+            if (strcmp(finder->normal[i], name) == 0 &&
+                (finder->fixed[role] ? finder->map->at[role] == i : !column_taken(finder, i)))
                 return i;
+    }
     return COLUMN_NOWHERE;
 }
 
@@ -295,21 +297,15 @@ static bool looks_uncertain(const char *name) {
     return false;
 }
 
-/* Whether it is of a column other than `base`: begins or ends with its name, or is named after
-   it. */
-static bool belongs_elsewhere(const struct finder *finder, size_t role, size_t column,
-                              size_t base) {
+/* Whether it is of a column other than `base`: begins or ends with its name. */
+static bool belongs_elsewhere(const struct finder *finder, size_t column, size_t base) {
     const char *name = finder->normal[column];
     for (size_t i = 0; i < finder->table->count; i++) {
         const char *other = finder->normal[i];
         size_t size = strlen(other);
-        if (i == column || i == base || size < 2)
-            continue;
-        if (strncmp(name, other, size) == 0 || ends_with(name, other))
+        if (i != column && i != base && size > 1 &&
+            (strncmp(name, other, size) == 0 || ends_with(name, other)))
             return true;
-        for (const char *const *pattern = finder->roles[role].patterns; *pattern; pattern++)
-            if (pattern_fits(*pattern, other, name))
-                return true;
     }
     return false;
 }
@@ -337,7 +333,7 @@ static bool uncertainties_find(struct finder *finder, size_t role, size_t candid
         char shown[4 * SHOWN_MAX];
         struct text text;
         if (column_taken(finder, i) || !looks_uncertain(finder->normal[i]) ||
-            belongs_elsewhere(finder, role, i, base))
+            belongs_elsewhere(finder, i, base))
             continue;
         text_init(&text, shown, sizeof shown);
         name_show(&text, &finder->table->names[i]);

@@ -22,8 +22,9 @@
 #define LOMBSCARGLE_RANK static inline
 #endif
 
-#define LOMBSCARGLE_TIE(fp32) ((fp32) ? 0x1p-14 : 0x1p-30) /* of a power: equal but for rounding   \
-                                                            */
+#define LOMBSCARGLE_TIE(fp32)                                                                      \
+    ((fp32) ? 0x1p-14 : 0x1p-30) /* of a power: equal but for rounding                             \
+                                  */
 
 /** Rank of a power that is not NaN: of two powers the higher one's is not lower. */
 LOMBSCARGLE_RANK int64_t lombscargle_rank(double power, int fp32) {

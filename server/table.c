@@ -58,6 +58,19 @@ static void columns_note(struct reading *reading, const struct csv *csv,
     }
 }
 
+/* Whether a choice was refused already: what the columns are cannot be known then. */
+static bool choice_refused(const struct reading *reading) {
+    const struct complaints *complaints = &reading->exchange->complaints;
+    for (size_t i = 0; i < complaints->count && i < COMPLAINTS_MAX; i++) {
+        for (const struct column_role *role = reading->type->columns; role->field != NULL; role++) {
+            if (strcmp(complaints->rows[i].field, role->choice) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 static enum kiln_status csv_take(struct reading *reading, struct array_ref arrays[COLUMN_ROLES],
                                  char *why, size_t why_size) {
     const struct column_role *roles = reading->type->columns;
@@ -68,7 +81,7 @@ static enum kiln_status csv_take(struct reading *reading, struct array_ref array
     const char *field;
     enum kiln_status status =
         csv_open(&csv, reading->table.bytes, reading->table.size, why, why_size);
-    if (status != KILN_OK) {
+    if (status != KILN_OK || choice_refused(reading)) {
         return status;
     }
     for (size_t i = 0; roles[i].field != NULL; i++) {

@@ -158,6 +158,8 @@ static bool is_missing(struct column_name field) {
     double limit;
     if (field.size == 0)
         return true;
+    if (field.text[0] >= '0' && field.text[0] <= '9')
+        return false;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         if (span_equal(field, words[i]))
             return true;
@@ -236,7 +238,10 @@ static enum kiln_status names_split(const struct reader *reader, size_t at,
     for (at = csv->separator == ' ' ? blanks_skip(csv, at) : at; more; index++) {
         struct column_name field;
         if (index == COLUMNS_MAX)
-            return broken(reader, "there are more than %d columns", COLUMNS_MAX);
+            return broken(reader,
+                          "there are more than %d columns; were the line ends lost? curl -d strips "
+                          "them, curl --data-binary does not",
+                          COLUMNS_MAX);
         if (!field_next(csv, &at, &field))
             return broken(reader, "the quotes of column %zu are not closed", index + 1);
         table->names[index] = field;

@@ -37,8 +37,8 @@ struct lombscargle_params {
     int32_t normalization;           /* enum lombscargle_normalization */
     int32_t method, precision, false_alarm, fields, layout, compression, missing;
     bool fit_mean, center_data;
-    /* Of a table: the columns that were used, each by its name or its number from 1, dy "none" where
-       it was not taken from the table. Else "". */
+    /* Of a table: the columns that were used, each by its name or its number from 1, dy "none"
+       where it was not taken from the table. Else "". */
     char t_column[COLUMN_TEXT_MAX], y_column[COLUMN_TEXT_MAX], dy_column[COLUMN_TEXT_MAX];
 };
 

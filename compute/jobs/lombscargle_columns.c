@@ -100,12 +100,13 @@ static uint64_t dropped(const struct lombscargle_params *params) {
 /* By what the arrays were found: the columns of a table, or they came under their own names. NULL
    where there were no uncertainties, or they came by themselves beside a table. */
 static void columns_name(const struct lombscargle_params *params, const char *names[3]) {
-    bool table = params->y_column[0] != '\0';
-    names[0] = table ? params->t_column : "t";
-    names[1] = table ? params->y_column : "y";
-    names[2] = params->dy.count == 0 ? NULL : "dy";
-    if (table && names[2] && strcmp(params->dy_column, COLUMN_NONE) != 0)
-        names[2] = params->dy_column;
+    static const char *const fields[] = {"t", "y", "dy"};
+    const char *const columns[] = {params->t_column, params->y_column, params->dy_column};
+    for (size_t i = 0; i < 3; i++)
+        names[i] =
+            columns[i][0] != '\0' && strcmp(columns[i], COLUMN_NONE) != 0 ? columns[i] : fields[i];
+    if (params->dy.count == 0)
+        names[2] = NULL;
 }
 
 void lombscargle_columns_write(struct text *text, const struct lombscargle_params *params) {

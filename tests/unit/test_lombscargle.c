@@ -451,12 +451,9 @@ static void test_alarm_is_probability(void **state) {
 /* Evenly sampled values have aliases, equal but for rounding: the longest period is named first, by
    every method, with and without the arrays, however few are asked for. */
 static void test_aliases(void **state) {
-    static const char *const queries[] = {"method=direct",
-                                          "method=nufft",
-                                          "precision=fp32",
-                                          "normalization=log",
-                                          "normalization=psd",
-                                          "samples_per_peak=10&nyquist_factor=12"};
+    static const char *const queries[] = {
+        "method=direct",     "method=nufft",      "precision=fp32",
+        "normalization=log", "normalization=psd", "samples_per_peak=10&nyquist_factor=12"};
     static const double frequencies[] = {1 / 11.0, 0.0713, 0.3141, 0.2468};
     (void)state;
     for (size_t i = 0; i < sizeof frequencies / sizeof *frequencies; i++)
