@@ -13,6 +13,7 @@
 
 #include "compute/arena.h"
 #include "compute/codecs/image.h"
+#include "compute/columns.h"
 #include "compute/field.h"
 #include "compute/format.h"
 #include "compute/job_id.h"
@@ -109,6 +110,8 @@ struct job_type {
     size_t params_size;         /* ≤ JOB_PARAMS_MAX */
     const enum format *formats; /* ended by FORMAT_NONE; the first is the default */
     const enum format *accepts; /* formats of the input body, ended by FORMAT_NONE; NULL for none */
+    const struct column_role
+        *columns;                 /* SERIES: which columns of a table are which of its arrays */
     const struct job_path *paths; /* ended by pattern NULL, or NULL */
     int version;                  /* part of the ETag: raise it when results change */
     bool portable; /* results other than JSON have the same bytes from every device and backend */
@@ -117,6 +120,9 @@ struct job_type {
         `data` is the input block (SERIES: the arrays), or NULL. Front thread; bounded time. */
     void (*check)(void *params, const struct input *input, const uint8_t *data, enum format format,
                   const struct limits *limits, struct complaints *complaints);
+    /** What the front tells in the header Kiln-Input beside a result that is not JSON: the columns
+        that were used, say, as a dictionary of RFC 9651. NULL: nothing. */
+    void (*describe_input)(const void *params, struct text *out);
     /** Only after a check without complaints. KILN_OK or KILN_JOB_TOO_LARGE on overflow. */
     enum kiln_status (*plan)(const void *params, const struct input *input, enum format format,
                              struct plan *plan);

@@ -32,7 +32,8 @@
  * Results: power[series][nf], or the strongest peaks of each curve, peaks[series][peak_count], or
  * both. A peak is a bin, or the middle (the lower of two) of a run of equal bins, above its
  * neighbours; ends of the grid and neighbours that are NaN do not count against it. Peaks fall in
- * power; of equal ones the lower index comes first; places that are left have index -1 and power
+ * rank (lombscargle_rank.h), which is power but for rounding; of equal ones the lower index comes
+ * first; places that are left have index -1 and power
  * NaN. In a list of frequencies neighbours are those of its order.
  *
  * method: DIRECT adds up every sample at every frequency. NUFFT spreads the samples over a fine

@@ -16,6 +16,23 @@
 #define MULTIPART_MEDIA "multipart/form-data"
 #define ANY_MEDIA       "application/octet-stream"
 
+/* Other media types of tables of text; of results there is text/csv alone. */
+static const char *const tables[] = {"text/plain", "text/tab-separated-values"};
+
+static bool media_equal(const char *media, const char *name) {
+    size_t size = strcspn(media, "; \t");
+    return strlen(name) == size && strncasecmp(media, name, size) == 0;
+}
+
+static enum format format_of_body(const char *media) {
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (media_equal(media, tables[i])) {
+            return FORMAT_CSV;
+        }
+    }
+    return format_by_media(media);
+}
+
 uint64_t reading_numbers_max(const struct reading *reading) {
     const struct limits *limits = &reading->exchange->service->limits;
     return limits->max_samples > limits->max_frequencies ? limits->max_samples
@@ -108,8 +125,9 @@ enum kiln_status reading_set_text(struct reading *reading, const char *name, cha
     if (field != NULL && field->type == FIELD_ARRAY && !form_has(&reading->form, name)) {
         char why[96];
         struct array_ref array = {0};
+        bool gaps = (field->flags & FIELD_GAPS) != 0;
         enum kiln_status status = series_text(&reading->series, text, reading_numbers_max(reading),
-                                              &array, why, sizeof why);
+                                              gaps, &array, why, sizeof why);
         return reading_array(reading, name, status, array, why);
     }
     if (field != NULL && field->type == FIELD_BLOB) {
@@ -196,7 +214,7 @@ static enum kiln_status read_json(struct reading *reading, char *bytes, size_t s
 
 static enum kiln_status read_input(struct reading *reading, char *bytes, size_t size,
                                    const char *media) {
-    return reading_input(reading, bytes, size, format_by_media(media));
+    return reading_input(reading, bytes, size, format_of_body(media));
 }
 
 static enum kiln_status read_any(struct reading *reading, char *bytes, size_t size,
@@ -219,7 +237,7 @@ static bool type_accepts(const struct job_type *type, enum format format) {
 static enum kiln_status part_read(struct reading *reading, struct part *part) {
     const struct field *field = form_find(&reading->form, part->name);
     bool blob = field != NULL && field->type == FIELD_BLOB;
-    enum format format = format_by_media(part->media);
+    enum format format = format_of_body(part->media);
     if (part->file && format == FORMAT_JSON && !blob) {
         return reading_json(reading, part->data, part->size);
     }
@@ -265,11 +283,6 @@ static const struct reader readers[] = {
     {ANY_MEDIA, true, read_any},
 };
 
-static bool media_equal(const char *media, const char *name) {
-    size_t size = strcspn(media, "; \t");
-    return strlen(name) == size && strncasecmp(media, name, size) == 0;
-}
-
 static const struct reader *reader_find(const struct job_type *type, const char *media) {
     static const struct reader input = {"", true, read_input};
     for (size_t i = 0; media != NULL && i < sizeof readers / sizeof readers[0]; i++) {
@@ -278,7 +291,7 @@ static const struct reader *reader_find(const struct job_type *type, const char 
             return &readers[i];
         }
     }
-    return media != NULL && type_accepts(type, format_by_media(media)) ? &input : NULL;
+    return media != NULL && type_accepts(type, format_of_body(media)) ? &input : NULL;
 }
 
 bool body_media_known(const struct job_type *type, const char *media) {
@@ -296,6 +309,9 @@ void body_media_list(const struct job_type *type, void (*each)(const char *media
         const char *media = format_row(*row)->media;
         if (strcmp(media, JSON_MEDIA) != 0 && strcmp(media, ANY_MEDIA) != 0) {
             each(media, context);
+        }
+        for (size_t i = 0; i < sizeof tables / sizeof tables[0] && *row == FORMAT_CSV; i++) {
+            each(tables[i], context);
         }
     }
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
@@ -368,6 +384,9 @@ enum kiln_status body_read(struct exchange *exchange, char format[FORMAT_TEXT_MA
     form_init(&reading.form, reading.type->fields, exchange->job.params, &exchange->complaints);
     exchange->job.input.kind = INPUT_NONE;
     enum kiln_status status = sources_read(&reading);
+    if (status == KILN_OK && reading.type->columns != NULL) {
+        status = reading_table(&reading);
+    }
     if (status == KILN_OK) {
         form_finish(&reading.form);
         if (reading.type->input == INPUT_IMAGE && !reading.input_seen) {

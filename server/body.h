@@ -18,12 +18,21 @@
 #define FORMAT_TEXT_MAX   32
 #define READING_PAIRS_MAX 256 /* names with values in query and body together */
 
+/** A table that was sent: it is read when all fields are known, because they say how. */
+struct sent_table {
+    const char *bytes; /* in the exchange's body block; NULL: there is none */
+    size_t size;
+    enum format format;
+};
+
 /** A request being read. */
 struct reading {
     struct exchange *exchange; /* its job, body and complaints are filled */
     const struct job_type *type;
     struct form form;
     struct series series;
+    struct sent_table table;
+    char missing[128]; /* the first missing sample of the table, for a message; "" for none */
     char format[FORMAT_TEXT_MAX]; /* the member `format`, "" if not given */
     bool format_seen, device_seen;
     bool input_seen;
@@ -60,6 +69,9 @@ enum kiln_status reading_json(struct reading *reading, const char *text, size_t 
 /** Takes `size` bytes of the body as the input; FORMAT_NONE: recognise them. */
 enum kiln_status reading_input(struct reading *reading, char *bytes, size_t size,
                                enum format format);
+/** Reads the table, if one was sent, and makes the job's arrays what its check expects: one number
+    that stands for all becomes as many, missing samples are refused or left out. */
+enum kiln_status reading_table(struct reading *reading);
 /** Takes a base64 text as the input, into a block of its own. */
 enum kiln_status reading_base64(struct reading *reading, const char *name, const char *text,
                                 size_t size);

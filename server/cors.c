@@ -106,9 +106,9 @@ void cors_headers(const struct exchange *exchange, struct MHD_Response *response
     }
     reply_header(response, "Access-Control-Expose-Headers",
                  "Server-Timing, ETag, Age, Cache-Status, Retry-After, Kiln-Device, "
-                 "Kiln-Job, Kiln-Joules-Estimate, Kiln-Precision, Kiln-Clamped, Kiln-Scale, "
-                 "Kiln-Converged, Kiln-Convergence, RateLimit, RateLimit-Policy, WWW-Authenticate, "
-                 "X-Request-Id, Traceresponse");
+                 "Kiln-Input, Kiln-Job, Kiln-Joules-Estimate, Kiln-Precision, Kiln-Clamped, "
+                 "Kiln-Scale, Kiln-Converged, Kiln-Convergence, RateLimit, RateLimit-Policy, "
+                 "WWW-Authenticate, X-Request-Id, Traceresponse");
     /* browsers show a page of another origin the timings only with this */
     const char *origin = exchange_header(exchange, MHD_HTTP_HEADER_ORIGIN);
     if (origin != NULL) {

@@ -18,8 +18,8 @@ static void arrays_print(const struct job *job, struct text *text) {
         if (field->type == FIELD_ARRAY) {
             struct array_ref array;
             memcpy(&array, job->params + field->offset, sizeof array);
-            text_format(text, "%s[%llu,%llu]", field->name, (unsigned long long)array.count,
-                        (unsigned long long)array.rows);
+            text_format(text, "%s[%llu,%llu,%llu]", field->name, (unsigned long long)array.count,
+                        (unsigned long long)array.rows, (unsigned long long)array.dropped);
         }
     }
 }

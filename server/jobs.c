@@ -3,6 +3,7 @@
  */
 #include "server/jobs.h"
 
+#include "compute/codecs/signature.h"
 #include "server/body.h"
 #include "server/cors.h"
 #include "server/etag.h"
@@ -44,6 +45,10 @@ enum kiln_status jobs_media_check(struct exchange *exchange) {
     }
     if (body_media_known(type, media)) {
         return KILN_OK;
+    }
+    const char *known = type->input == INPUT_SERIES ? signature_of_media(media) : NULL;
+    if (known != NULL) {
+        return exchange_fault(exchange, KILN_MEDIA_TYPE, "The body is %s.", known);
     }
     text_init(&listing.text, bytes, sizeof bytes);
     body_media_list(type, listing_add, &listing);
@@ -293,6 +298,19 @@ static void origin_headers(struct MHD_Response *response, const char *device,
     reply_header(response, "Kiln-Job", "%s", id);
 }
 
+/* How the input was understood, for results that cannot say it themselves. */
+static void input_header(const struct exchange *exchange, struct MHD_Response *response) {
+    const struct job_type *type = exchange->match.route->type; /* a recalled job's own is not set */
+    char bytes[1024];
+    struct text text;
+    if (type->describe_input == NULL || exchange->job.format == FORMAT_JSON || response == NULL) {
+        return;
+    }
+    text_init(&text, bytes, sizeof bytes);
+    type->describe_input(exchange->job.params, &text);
+    MHD_add_response_header(response, "Kiln-Input", bytes);
+}
+
 static void timing_header(struct MHD_Response *response, const struct timing *timing) {
     reply_header(response, "Server-Timing",
                  "queue;dur=%.4f, upload;dur=%.4f, kernel;dur=%.4f, download;dur=%.4f, "
@@ -315,6 +333,7 @@ static enum MHD_Result result_reply(struct exchange *exchange) {
                                         ? reply_result(exchange->result)
                                         : reply_block(arena, &job->result, job->result_size);
     metrics_job(job_type_index(job->type), &job->timing);
+    input_header(exchange, response);
     timing_header(response, &job->timing);
     caching_headers(exchange, response);
     status_header(exchange, response);
@@ -337,6 +356,7 @@ static enum MHD_Result shared_reply(struct exchange *exchange) {
     struct MHD_Response *response = reply_result(result);
     reply_header(response, "Server-Timing", "cache;desc=\"shared\", total;dur=%.4f",
                  (double)(clock_ns() - exchange->started_ns) * 1e-6);
+    input_header(exchange, response);
     caching_headers(exchange, response);
     status_header(exchange, response);
     origin_headers(response, result->device, &result->job);
@@ -350,6 +370,7 @@ static struct MHD_Response *kept_make(const struct exchange *exchange, uint64_t 
     struct MHD_Response *response = reply_result(result);
     reply_header(response, MHD_HTTP_HEADER_AGE, "%" PRIu64, age);
     reply_header(response, "Server-Timing", "cache;desc=\"hit\"");
+    input_header(exchange, response);
     caching_headers(exchange, response);
     status_header(exchange, response);
     origin_headers(response, result->device, &result->job);

@@ -61,7 +61,8 @@ size_t json_string(const struct json_value *value, char *out, size_t capacity);
 
 /** An array of numbers into `out`: returns how many elements the array has, writing at most
     `capacity`; SIZE_MAX if an element is not a number (its index in `bad`), or at a cancellation
-    point. */
-size_t json_numbers(const struct json_value *array, double *out, size_t capacity, size_t *bad);
+    point. With `gaps` an element may be null, which is NaN. */
+size_t json_numbers(const struct json_value *array, bool gaps, double *out, size_t capacity,
+                    size_t *bad);
 
 #endif

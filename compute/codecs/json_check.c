@@ -214,6 +214,18 @@ static bool check_key(struct checker *checker) {
     return true;
 }
 
+/* What other languages write for numbers that JSON does not have. */
+static bool foreign_number(const struct checker *checker) {
+    static const char *const words[] = {"NaN", "nan", "Infinity", "inf"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i]);
+        if (checker->size - checker->at >= length &&
+            memcmp(checker->text + checker->at, words[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool check_word(struct checker *checker) {
     static const char *const words[] = {"true", "false", "null"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -224,6 +236,8 @@ static bool check_word(struct checker *checker) {
             return true;
         }
     }
+    if (foreign_number(checker))
+        return fail(checker, "JSON has no NaN and no infinity; null stands for a missing number");
     return fail(checker, checker->at < checker->size ? "a value is expected here"
                                                      : "the text ends too early");
 }

@@ -42,7 +42,8 @@ static void peaks_run(void *context, size_t chunk, int slot) {
     const struct curve *curve = &job->curves[chunk];
     (void)slot;
     if (!stream_cancelled(job->stream))
-        lombscargle_peaks_keep(curve->power, job->args->nf, curve->peaks, job->args->peak_count);
+        lombscargle_peaks_keep(curve->power, job->args->nf, job->args->fp32, curve->peaks,
+                               job->args->peak_count);
 }
 
 /* Copies a curve's samples; those added to fill its last vector weigh nothing. */

@@ -252,8 +252,32 @@ def make_csv():
         "bad-bytes": bytes(range(256)),
         "bad-comma": "1,5;2,5\n",
     }
-    for name, data in files.items():
-        save("fuzz_csv", name, data)
+    surveys = {
+        "ztf": "oid,hjd,mjd,mag,magerr,catflags,filtercode\n6861,2458000.5,58000,15.2,0.02,0,zr\n",
+        "asassn": "HJD,UT Date,Camera,mag,mag_err,flux(mJy),flux_err,Filter\n"
+                  "2458000.5,2017-09-03.4,bd,15.2,0.02,3.1,0.1,V\n2458001.5,x,bd,>17.2,99.99,.1,.1,V\n",
+        "gaia": "source_id,band,time,mag,flux,flux_error,flux_over_error\n58,G,1700.5,14.2,3e4,12.5,2400\n",
+        "kepler": "TIME,SAP_FLUX,SAP_FLUX_ERR,PDCSAP_FLUX,PDCSAP_FLUX_ERR,SAP_QUALITY\n"
+                  "131.5,1e4,3.2,1.1e4,3.3,0\n131.6,,,,,16\n",
+        "atlas": "###MJD m dm uJy duJy F\n58000.1 16.1 .02 1300 20 o\n",
+        "ogle": " 2455260.85336 15.283 0.003\n 2455261.8 15.2  0.003\n",
+        "ecsv": "# %ECSV 1.0\n# ---\ntime flux flux_err\n1 \"\" 3\n",
+        "missing": "t,y,dy\n1,nan,3\n4,null,\n--,N/A,6\n",
+        "partly": "time,temperature\n1,2\n",
+        "guess": "time,flux,flux_total_err\n1,2,3\n",
+        "twice": "time,mag,mag,err\n1,2,3,4\n",
+        "wide": ",".join("c%d" % i for i in range(256)) + "\n",
+        "bad-wide": ",".join("c%d" % i for i in range(257)) + "\n",
+        "bad-after": '"t",y\n1,"2"3\n',
+    }
+    # The first byte chooses columns: bits 0 to 2 which, bit 3 by name, the rest from where on.
+    for name, data in {**files, **surveys}.items():
+        data = data if isinstance(data, bytes) else data.encode()
+        save("fuzz_csv", name, b"\0" + data)
+    for name, how, data in (("by-number", 0x17, files["named"]), ("by-name", 0x0f, surveys["ztf"]),
+                            ("y-by-name", 0x3a, surveys["gaia"]), ("bare", 0x27, "1,2,3,4,5,6\n"),
+                            ("same", 0x13, surveys["kepler"])):
+        save("fuzz_csv", name, bytes([how]) + data.encode())
 
 
 def make_base64():

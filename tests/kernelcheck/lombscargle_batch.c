@@ -5,6 +5,7 @@
  * for the power of the same launch, byte for byte.
  */
 #include "kernels/lombscargle.h"
+#include "kernels/lombscargle_rank.h"
 #include "tests/kernelcheck/lombscargle.h"
 
 #include <math.h>
@@ -83,15 +84,18 @@ static void power_compare(struct check *check, const struct batch *batch, const 
     }
 }
 
-static int by_strength(const void *left, const void *right) {
+static int by_strength(const void *left, const void *right, void *context) {
     const struct lombscargle_peak *a = left, *b = right;
-    if (a->power != b->power)
-        return a->power > b->power ? -1 : 1;
+    int fp32 = *(const int32_t *)context;
+    int64_t first = lombscargle_rank(a->power, fp32), second = lombscargle_rank(b->power, fp32);
+    if (first != second)
+        return first > second ? -1 : 1;
     return a->index < b->index ? -1 : 1;
 }
 
 /* All peaks by the definition, strongest first; returns how many. */
-static int64_t peaks_define(const double *power, int64_t nf, struct lombscargle_peak *peaks) {
+static int64_t peaks_define(const double *power, int64_t nf, int32_t fp32,
+                            struct lombscargle_peak *peaks) {
     int64_t count = 0;
     for (int64_t k = 0; k < nf; k++) {
         int64_t before = k, after = k;
@@ -106,7 +110,7 @@ static int64_t peaks_define(const double *power, int64_t nf, struct lombscargle_
         peaks[count++] = (struct lombscargle_peak){power[k], k > 0 ? power[k - 1] : (double)NAN,
                                                    k + 1 < nf ? power[k + 1] : (double)NAN, k};
     }
-    qsort(peaks, (size_t)count, sizeof *peaks, by_strength);
+    qsort_r(peaks, (size_t)count, sizeof *peaks, by_strength, &fp32);
     return count;
 }
 
@@ -121,7 +125,7 @@ static void peaks_compare(struct check *check, const struct batch *batch, const 
     if (!all)
         exit(1);
     for (int i = 0; i < batch->count; i++) {
-        int64_t count = peaks_define(power + i * args->nf, args->nf, all);
+        int64_t count = peaks_define(power + i * args->nf, args->nf, args->fp32, all);
         for (int k = 0; k < args->peak_count; k++, peaks++) {
             struct lombscargle_peak none = {(double)NAN, (double)NAN, (double)NAN, -1};
             struct lombscargle_peak want = k < count ? all[k] : none;
@@ -247,12 +251,47 @@ static void run_plateaus(struct check *check) {
     check_group_end(check);
 }
 
+/* Whole times and a grid that is symmetric about 1/2 and has period 1: each peak has aliases, equal
+   but for rounding, and the first is the one below 1/2. */
+static void run_aliases(struct check *check) {
+    check_group(check, "aliases");
+    for (int variant = 0; variant < 8; variant++) {
+        const int period = 400 + 100 * (variant & 1), n = 61;
+        struct batch batch = {.count = 3, .level = -1};
+        batch.args = (struct lombscargle_args){.nf = 5 * period,
+                                               .f0 = 0.5 / period,
+                                               .df = 1.0 / period,
+                                               .fit_mean = variant & 1,
+                                               .normalization = variant >> 1 & 3,
+                                               .nterms = 1,
+                                               .peak_count = 7};
+        check_begin(check, "period %d, normalization %d", period, batch.args.normalization);
+        batch_fill(check, &batch, n, 20, true);
+        for (int k = 0; k < n; k++)
+            batch.t[k] = k - n / 2;
+        batch.args.t = check_input(check, batch.t, (size_t)batch.args.n * sizeof(double));
+        batch.args.power = check_output(check, 15 * (size_t)period * sizeof(double));
+        batch.args.peaks = check_output(check, 21 * sizeof(struct lombscargle_peak));
+        if (check_launch(check, KERNEL_LOMBSCARGLE, &batch.args)) {
+            const struct lombscargle_peak *peaks = check_result(check, 1);
+            peaks_compare(check, &batch, check_result(check, 0), peaks);
+            for (int i = 0; i < 3; i++)
+                if (peaks[7 * i].index >= period / 2)
+                    check_fail(check, "curve %d: bin %lld is an alias of a lower one", i,
+                               (long long)peaks[7 * i].index);
+        }
+        check_end(check);
+    }
+    check_group_end(check);
+}
+
 void lombscargle_batch_run(struct check *check) {
     for (int fp32 = 0; fp32 <= 1; fp32++) {
         run_batches(check, fp32);
         run_terms(check, fp32);
     }
     run_plateaus(check);
+    run_aliases(check);
 }
 
 static void bench_one(struct check *check, int count, int n, int64_t nf, int terms, int fp32) {

@@ -54,7 +54,8 @@ def differences(field, schema):
             wrong.append(f"enum {schema.get('enum')} instead of {field['choices']}")
     for mine, theirs in (("minimum", "minimum"), ("maximum", "maximum"),
                          ("exclusiveMinimum", "exclusiveMinimum"),
-                         ("minItems", "minItems"), ("maxItems", "maxItems")):
+                         ("minItems", "minItems"), ("maxItems", "maxItems"),
+                         ("minLength", "minLength"), ("maxLength", "maxLength")):
         a, b = field.get(mine), schema.get(theirs)
         if a != b and not (a is not None and b is not None and math.isclose(a, b, rel_tol=1e-12)):
             wrong.append(f"{mine} {b} instead of {a}")
@@ -100,6 +101,28 @@ def test_fields(report, types, document):
         for form in job["formats"]:
             report.check(f"{job['route']} answers {form['media']}",
                          form["media"] in answers.get("content", {}))
+
+
+def test_answers(report, daemon, document):
+    """Periodograms of every shape of request match the schema of their answer."""
+    found = {(path, method): op for path, method, op in openapi.operations(document)}
+    answer = found[("/v1/lombscargle", "post")]["responses"]["200"]["content"][JSON]["schema"]
+    t, y = [0.0, 1.1, 2.3, 3.2, 4.8, 5.1], [1, 0.2, -0.9, 0.1, 1, 0.4]
+    level, grid = [2.0] * 6, {"f0": 0.1, "df": 0.05, "nf": 20}
+    for name, body in (("a grid", {"t": t, "y": y, **grid}),
+                       ("a list of frequencies", {"t": t, "y": y, "frequency": [0.3, 0.1, 0.2]}),
+                       ("a curve without variance", {"t": t, "y": level, **grid}),
+                       ("davies", {"t": t, "y": y, **grid, "false_alarm": "davies", "peaks": 20}),
+                       ("davies, three samples", {"t": t[:3], "y": y[:3], **grid,
+                                                  "false_alarm": "davies"}),
+                       ("several series", {"t": t, "y": [y, level], **grid, "dy": 0.1}),
+                       ("series, a list, peaks", {"t": t, "y": [y, level], "fields": "peaks",
+                                                  "frequency": [0.1, 0.2]}),
+                       ("gaps", {"t": t, "y": y[:5] + [None], **grid, "missing": "drop"})):
+        lint = openapi.Lint(document)
+        lint.schema(name, answer, [("answer", daemon.post("/v1/lombscargle", body).json())])
+        report.check(f"the periodogram of {name} matches its schema", not lint.problems,
+                     "; ".join(lint.problems[:3]))
 
 
 def test_routes(report, daemon, document):
@@ -220,6 +243,7 @@ def main():
         test_served(report, daemon)
         test_fields(report, daemon.get("/v1/jobs/types").json(), document)
         test_routes(report, daemon, document)
+        test_answers(report, daemon, document)
     if not os.environ.get("KILN_URL"):
         test_security(report, document)
         test_cors(report, document)

@@ -138,18 +138,22 @@ static enum kiln_status read_numbers(void) {
     struct json_value value;
     double *out = malloc(most * sizeof *out);
     json_value_make(text, size, &value);
-    size_t count = json_numbers(&value, out, most, &bad);
+    size_t count = json_numbers(&value, false, out, most, &bad);
     free(out);
     return count == SIZE_MAX ? KILN_CANCELLED : KILN_OK;
 }
 
 static enum kiln_status read_csv(void) {
     uint64_t rows, most = size / 2;
-    int columns;
+    struct csv csv;
+    struct csv_missing missing;
+    const struct column_map map = {{0, 1, COLUMN_NOWHERE}};
     char why[96];
-    double *out = malloc(3 * most * sizeof *out);
-    enum kiln_status status = csv_read(text, size, out, out + most, out + 2 * most, most, &rows,
-                                       &columns, why, sizeof why);
+    double *out = malloc(2 * most * sizeof *out);
+    double *const values[COLUMN_ROLES] = {out, out + most, NULL};
+    enum kiln_status status = csv_open(&csv, text, size, why, sizeof why);
+    if (status == KILN_OK)
+        status = csv_read(&csv, &map, values, most, &rows, &missing, why, sizeof why);
     free(out);
     return status;
 }
@@ -160,7 +164,7 @@ static enum kiln_status read_list(void) {
     char why[96];
     assert_int_equal(arena_create((size_t)64 << 20, &arena), KILN_OK);
     struct series series = {.arena = arena};
-    enum kiln_status status = series_text(&series, text, size, &array, why, sizeof why);
+    enum kiln_status status = series_text(&series, text, size, false, &array, why, sizeof why);
     arena_give(arena, &series.block);
     arena_destroy(arena);
     return status;
