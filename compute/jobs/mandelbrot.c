@@ -198,13 +198,12 @@ static double extent_of(const struct mandelbrot_params *params) {
                 fmax(fabs(params->ymin), fabs(params->ymax)));
 }
 
-/* Unit in the last place of numbers as large as x. */
+/* Unit in the last place of numbers as large as x, not below the type's least number. */
 static double ulp_of(double x, int precision) {
-    int exponent;
-    if (x == 0)
-        return 0x1p-1074;
+    int exponent, digits = precision == MANDELBROT_FP32 ? 24 : 53;
+    double least = precision == MANDELBROT_FP32 ? 0x1p-149 : 0x1p-1074;
     frexp(x, &exponent);
-    return ldexp(1, exponent - (precision == MANDELBROT_FP32 ? 24 : 53));
+    return x == 0 ? least : fmax(ldexp(1, exponent - digits), least);
 }
 
 double mandelbrot_ulps(const struct mandelbrot_params *params, int precision) {

@@ -184,6 +184,8 @@ static void canonical(void **state) {
                      "precision=fp64");
     expect_canonical(mandelbrot, FORMAT_PNG, "escape_radius=2147483648", "precision=fp32");
     expect_canonical(mandelbrot, FORMAT_PNG, "escape_radius=2147483649", "precision=fp64");
+    expect_canonical(mandelbrot, FORMAT_PNG, "xmin=0&xmax=1e-40&ymin=0&ymax=1e-40&width=128",
+                     "precision=fp64"); /* floats end at 2^-149 */
     expect_canonical(mandelbrot, FORMAT_PNG, "xmin=-1e20&xmax=1e20", "precision=fp64");
     expect_canonical(mandelbrot, FORMAT_PNG, "precision=fp64", "precision=fp64");
     expect_canonical(jacobi, FORMAT_PNG, "", "iterations=0&method=direct&");
