@@ -307,6 +307,22 @@ def make_keys():
         save("fuzz_keys", name, data)
 
 
+def make_origin():
+    files = {
+        "same": "127.0.0.1:8080\nhttp://127.0.0.1:8080",
+        "page": "kiln.example\nhttps://kiln.example:443/a?b#c",
+        "other": "localhost:8080\nhttps://evil.example/http://localhost:8080",
+        "port": "localhost:80\nhttp://LOCALHOST",
+        "null": "localhost\nnull",
+        "six": "[::1]:8080\nhttp://[::1]:8080/",
+        "bare": "a\n://",
+        "empty": "\nhttp://",
+        "ports": ":443\nhttps://:443",
+    }
+    for name, data in files.items():
+        save("fuzz_origin", name, data)
+
+
 def make_trace():
     trace, span = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
     parent = "00-%s-%s-%s"
@@ -343,5 +359,5 @@ def make_trace():
 
 if __name__ == "__main__":
     for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
-                 make_keys, make_trace):
+                 make_keys, make_origin, make_trace):
         make()
