@@ -37,4 +37,3 @@ size_t origin_size(const char *address, size_t size) {
     }
     return at;
 }
-
