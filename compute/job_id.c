@@ -24,10 +24,11 @@ static void quarter_round(uint32_t *state, int a, int b, int c, int d) {
     state[c] += state[d], state[b] = rotated(state[b] ^ state[c], 7);
 }
 
-void job_ids_block(const uint32_t key[JOB_IDS_KEY], uint32_t out[16]) {
-    /* "expand 32-byte k"; counter and nonce stay 0: no key is used twice */
+void job_ids_block(const uint32_t key[JOB_IDS_KEY], uint32_t counter, uint32_t out[16]) {
+    /* "expand 32-byte k"; the nonce stays 0: no key is used twice */
     uint32_t first[16] = {0x61707865, 0x3320646e, 0x79622d32, 0x6b206574};
     memcpy(first + 4, key, JOB_IDS_KEY * sizeof *key);
+    first[12] = counter;
     memcpy(out, first, sizeof first);
     for (int round = 0; round < 10; round++) {
         quarter_round(out, 0, 4, 8, 12);
@@ -52,12 +53,14 @@ bool job_ids_init(struct job_ids *ids) {
 /* What is handed out is wiped, so that the generator's memory tells nothing of earlier ids. */
 static void random_take(struct job_ids *ids, uint8_t *out, size_t size) {
     if (ids->left < size) {
-        uint32_t block[16];
-        job_ids_block(ids->key, block);
-        memcpy(ids->key, block, sizeof ids->key);
-        memcpy(ids->random, block + JOB_IDS_KEY, sizeof ids->random);
+        uint32_t blocks[JOB_IDS_BLOCKS][16];
+        for (uint32_t i = 0; i < JOB_IDS_BLOCKS; i++) {
+            job_ids_block(ids->key, i, blocks[i]);
+        }
+        memcpy(ids->key, blocks, sizeof ids->key);
+        memcpy(ids->random, (const uint8_t *)blocks + sizeof ids->key, sizeof ids->random);
         ids->left = sizeof ids->random;
-        explicit_bzero(block, sizeof block);
+        explicit_bzero(blocks, sizeof blocks);
     }
     ids->left -= size;
     memcpy(out, ids->random + ids->left, size);

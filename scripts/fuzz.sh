@@ -42,6 +42,7 @@ for target in "${targets[@]}"; do
     fuzz_accept) more=(server/negotiate.c) ;;
     fuzz_etag) more=(server/etag.c server/result.c -DKILN_VERSION='"fuzz"' -lxxhash) ;;
     fuzz_keys) more=(server/keys.c -lgnutls) ;;
+    fuzz_origin) more=(server/origin.c) ;;
     fuzz_multipart) more=(server/multipart.c) ;;
     fuzz_url) more=(server/url.c) ;;
     fuzz_wire) more=(server/wire.c server/head.c) ;;

@@ -22,9 +22,6 @@
 
 #include "compute/status.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-
 struct exchange;
 struct service;
 
@@ -33,9 +30,5 @@ enum kiln_status sites_check(struct exchange *exchange);
 
 /** The value of Cross-Origin-Resource-Policy: which pages may show an answer. */
 const char *sites_policy(const struct service *service);
-
-/** Whether an origin ("https://a.example:8080") is of the host that a request names. The scheme
-    does not count, a proxy may have ended TLS; nor does its default port. */
-bool origin_is_host(const char *origin, size_t size, const char *host);
 
 #endif

@@ -400,7 +400,7 @@ static void revoked(void **state) {
     session_get(session, "/v1/jobs", &answer);
     const char *id = strstr(answer.body, "\"id\":\"");
     assert_non_null(id);
-    snprintf(path, sizeof path, "/v1/jobs/%.16s", id + 6);
+    snprintf(path, sizeof path, "/v1/jobs/%.36s", id + 6);
     answer_free(&answer);
     const struct request request = {.method = "DELETE", .path = path};
     session_ask(session, &request, &answer);

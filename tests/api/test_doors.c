@@ -80,6 +80,13 @@ static void names_that_it_was_not_told_are_refused(void **state) {
     assert_int_equal(status_of(&daemon, "kiln.example"), 200);
     assert_int_equal(status_of(&daemon, "kiln"), 421);
     assert_int_equal(daemon_stop(&daemon), 0);
+    daemon_start(&daemon, plain);
+    char listen[64]; /* 127.0.0.1, in a form that is no address to the daemon */
+    snprintf(listen, sizeof listen, "127.1:%d", daemon.port);
+    const char *const check[] = {"healthcheck", "--listen", listen, NULL};
+    assert_int_equal(status_of(&daemon, listen), 421);
+    assert_int_equal(daemon_run(check), 0); /* its own check asks by a name that it answers to */
+    assert_int_equal(daemon_stop(&daemon), 0);
     /* serving other machines is no reason to answer to names of theirs */
     static const char *const open[] = {"--hosts", "kiln", "--allow-open", NULL};
     daemon_start(&daemon, open);

@@ -413,6 +413,20 @@ def make_wire():
     }
     for number, (name, text) in enumerate(cases.items()):
         save("fuzz_wire", name, bytes([number]) + text.encode("latin-1"))
+def make_origin():
+    files = {
+        "same": "127.0.0.1:8080\nhttp://127.0.0.1:8080",
+        "page": "kiln.example\nhttps://kiln.example:443/a?b#c",
+        "other": "localhost:8080\nhttps://evil.example/http://localhost:8080",
+        "port": "localhost:80\nhttp://LOCALHOST",
+        "null": "localhost\nnull",
+        "six": "[::1]:8080\nhttp://[::1]:8080/",
+        "bare": "a\n://",
+        "empty": "\nhttp://",
+        "ports": ":443\nhttps://:443",
+    }
+    for name, data in files.items():
+        save("fuzz_origin", name, data)
 
 
 def make_trace():
@@ -541,5 +555,5 @@ def make_etag():
 if __name__ == "__main__":
     for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
                  make_keys, make_trace, make_wire, make_quantum, make_multipart, make_url, make_accept,
-                 make_etag):
+                 make_etag, make_origin):
         make()

@@ -13,9 +13,8 @@
 
 #include <cmocka.h>
 
-/* RFC 8439, appendix A.1, test vector #1 (a key of zeros); and, for the order of the key, the first
-   bytes
-   of a key that ends in 1, by OpenSSL (openssl enc -chacha20 -K 00…01 -iv 00…). */
+/* RFC 8439, appendix A.1, test vectors #1 and #2 (a key of zeros); and, for the order of the key,
+   the first bytes of a key that ends in 1, by OpenSSL (openssl enc -chacha20 -K 00…01 -iv 00…). */
 static void the_generator_is_chacha20(void **state) {
     (void)state;
     static const uint8_t zeros[64] = {
@@ -26,10 +25,13 @@ static void the_generator_is_chacha20(void **state) {
         0x15, 0x18, 0xa1, 0x1c, 0xc3, 0x87, 0xb6, 0x69, 0xb2, 0xee, 0x65, 0x86};
     static const uint8_t last_bit[8] = {0x45, 0x40, 0xf0, 0x5a, 0x9f, 0x1f, 0xb2, 0x96};
     uint32_t key[JOB_IDS_KEY] = {0}, out[16];
-    job_ids_block(key, out);
+    job_ids_block(key, 0, out);
     assert_memory_equal(out, zeros, sizeof zeros);
+    static const uint8_t second[8] = {0x9f, 0x07, 0xe7, 0xbe, 0x55, 0x51, 0x38, 0x7a}; /* #2 */
+    job_ids_block(key, 1, out);
+    assert_memory_equal(out, second, sizeof second);
     key[7] = 0x01000000; /* byte 31 is 1 */
-    job_ids_block(key, out);
+    job_ids_block(key, 0, out);
     assert_memory_equal(out, last_bit, sizeof last_bit);
 }
 
@@ -112,7 +114,7 @@ static void the_generator_forgets(void **state) {
     assert_true(job_ids_init(&ids));
     uint32_t first[JOB_IDS_KEY];
     memcpy(first, ids.key, sizeof first);
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 50; i++) {
         struct job_id id = job_ids_next(&ids, 1);
         const uint8_t *memory = (const uint8_t *)&ids;
         for (size_t at = 0; at + 7 <= sizeof ids; at++) {
