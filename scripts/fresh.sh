@@ -85,12 +85,13 @@ settings_copy() {
         >"$folder/$suite.env" || true
 }
 
-# inside COMMAND…: in the root, with processes, devices and mounts of its own.
+# inside COMMAND…: in the root, with processes, devices and mounts of its own. Takes its shell's place: who
+# ends that ends all of it.
 inside() {
     local settings
     mapfile -t settings <"$folder/$suite.env"
     # shellcheck disable=SC2016 # the inner shell's variables
-    unshare --mount --pid --fork --kill-child --propagation private sh -ec '
+    exec unshare --mount --pid --fork --kill-child --propagation private sh -ec '
         root=$1
         shift
         mount -t proc proc "$root/proc"
@@ -113,6 +114,18 @@ if [[ -n $(git status --porcelain) ]]; then
     echo "    (changes that are not committed are not in it)"
 fi
 
+running=""
+cleanup() {
+    if [[ -n $running ]]; then
+        kill -KILL "$running" 2>/dev/null || true
+        wait "$running" 2>/dev/null || true
+    fi
+    [[ $keep == yes ]] || rm -rf "$root"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
 result=0 rows=()
 for command in "${commands[@]}"; do
     echo "==> ./scripts/$command.sh on $suite; its log is $folder/$suite-$command.log"
@@ -120,7 +133,10 @@ for command in "${commands[@]}"; do
     [[ $command == test ]] && arguments=("${test_arguments[@]}")
     from=$SECONDS outcome=passed
     inside sh -ec 'cd /root/kiln; exec "$@"' sh "./scripts/$command.sh" "${arguments[@]}" \
-        >"$folder/$suite-$command.log" 2>&1 || outcome="FAILED ($?)"
+        >"$folder/$suite-$command.log" 2>&1 &
+    running=$!
+    wait "$running" || outcome="FAILED ($?)"
+    running=""
     [[ $outcome == passed ]] || result=1
     rows+=("$(printf '%-9s scripts/%-8s %6d s  %s' "$suite" "$command.sh" $((SECONDS - from)) "$outcome")")
     if [[ $outcome != passed ]]; then tail -n 30 "$folder/$suite-$command.log"; fi
@@ -128,7 +144,6 @@ done
 if [[ " ${commands[*]} " == *" test "* ]]; then
     sed -n '/^==> .*lint FAILED/p; /% tests passed/,$p' "$folder/$suite-test.log"
 fi
-[[ $keep == yes ]] || rm -rf "$root"
 echo "==> $(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' <(tar -xOf "$base" ./usr/lib/os-release)), commit $(git rev-parse --short HEAD)"
 printf '%s\n' "${rows[@]}"
 exit $result
