@@ -413,6 +413,8 @@ def make_wire():
     }
     for number, (name, text) in enumerate(cases.items()):
         save("fuzz_wire", name, bytes([number]) + text.encode("latin-1"))
+
+
 def make_origin():
     files = {
         "same": "127.0.0.1:8080\nhttp://127.0.0.1:8080",
