@@ -162,22 +162,24 @@ bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *superviso
     return true;
 }
 
-void memory_thin_locked(struct dispatch *dispatch, struct job_list *finished) {
+bool memory_displace_locked(struct dispatch *dispatch) {
+    struct job *youngest = NULL;
     size_t starved = 0;
-    for (const struct job *job = dispatch->queue.head; job; job = job->next) {
-        starved += job->starved && job->result.size == 0;
-    }
-    struct job *previous;
-    for (struct job *job = dispatch->queue.tail; job && starved > dispatch->queue_max / 2;
-         job = previous) {
-        previous = job->previous;
+    for (struct job *job = dispatch->queue.head; job; job = job->next) {
         if (job->starved && job->result.size == 0) {
-            job_list_remove(&dispatch->queue, job);
-            queue_end_locked(dispatch, job, KILN_NO_MEMORY,
-                             "too many jobs wait for room in the arena already", finished);
-            starved--;
+            youngest = job;
+            starved++;
         }
     }
+    if (starved <= dispatch->queue_max / 2) {
+        return false;
+    }
+    job_list_remove(&dispatch->queue, youngest);
+    queue_end_locked(dispatch, youngest, KILN_NO_MEMORY,
+                     "the job waited for room in the arena, and the queue is full",
+                     &dispatch->ended);
+    dispatch_hurry_locked(dispatch, clock_ns());
+    return true;
 }
 
 void memory_unlock_locked(struct dispatch *dispatch, uint64_t now, struct job_list *finished) {

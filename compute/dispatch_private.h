@@ -244,9 +244,9 @@ enum kiln_status memory_reserve_locked(struct dispatch *dispatch, struct job *jo
 enum kiln_status memory_admit_locked(const struct dispatch *dispatch, struct job *job);
 /** Puts a job back that ran out of device memory; false if it has been tried often enough. */
 bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job);
-/** Jobs that wait for room may take half of the queue: the youngest above that end, so that what
-    clients do not take off our hands does not keep others from queueing. */
-void memory_thin_locked(struct dispatch *dispatch, struct job_list *finished);
+/** Where the queue is full and more than half of it waits for room, the youngest of those gives way
+    (true): what clients do not take off our hands does not keep others from queueing. */
+bool memory_displace_locked(struct dispatch *dispatch);
 /** When jobs wait for each other's inputs, the youngest gives way. */
 void memory_unlock_locked(struct dispatch *dispatch, uint64_t now, struct job_list *finished);
 

@@ -174,7 +174,8 @@ enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job) {
     job->state = JOB_QUEUED;
     job_list_push(&dispatch->queue, job);
     queue_pump_locked(dispatch);
-    if (job->state == JOB_QUEUED && dispatch->queue.count > dispatch->queue_max) {
+    if (job->state == JOB_QUEUED && dispatch->queue.count > dispatch->queue_max &&
+        (job->starved || !memory_displace_locked(dispatch))) {
         job_list_remove(&dispatch->queue, job);
         job->state = JOB_FREE;
         return KILN_BUSY;

@@ -221,7 +221,6 @@ void dispatch_sweep(struct dispatch *dispatch, uint64_t now) {
         start[i] = sweep_supervisor(dispatch, &dispatch->supervisors[i], now, &finished);
     }
     sweep_queue(dispatch, now, &finished);
-    memory_thin_locked(dispatch, &finished);
     memory_unlock_locked(dispatch, now, &finished);
     /* also for those that wait until a moment */
     queue_pump_locked(dispatch);

@@ -277,11 +277,11 @@ static void a_client_that_has_its_share_waits_alone(void **state) {
     rig_close(&rig);
 }
 
-/* Jobs that wait for room leave half of the queue to those that wait for the device. */
+/* In a full queue, jobs that wait for room leave half of it to those that wait for the device. */
 static void waiting_for_room_leaves_half_the_queue(void **state) {
     enum { QUEUE = 8 };
     struct rig rig;
-    struct call unread, gate, held[QUEUE], other;
+    struct call unread, gate, held[QUEUE], another, other;
     struct dispatch_stats stats;
     (void)state;
     rig_open(&rig, 1, QUEUE, 60, 1 << 20);
@@ -295,10 +295,11 @@ static void waiting_for_room_leaves_half_the_queue(void **state) {
         call_holder(&held[i], 1);
         call_submit(&rig, &held[i]);
     }
-    for (int i = QUEUE / 2; i < QUEUE; i++) { /* the youngest */
-        assert_int_equal(call_wait(&held[i]), KILN_NO_MEMORY);
-        call_finish(&rig, &held[i]);
-    }
+    dispatch_stats(rig.dispatch, &stats);
+    assert_int_equal(stats.queued, QUEUE);
+    call_init(&another, DEED_FILL, 2, 300 * KIB); /* would wait for room too */
+    call_holder(&another, 1);
+    assert_int_equal(dispatch_submit(rig.dispatch, &another.job), KILN_BUSY);
     call_init(&gate, DEED_GATE, 1, 5000);
     struct trouble_shared *shared = call_share(&rig, &gate);
     call_submit(&rig, &gate);
@@ -307,12 +308,14 @@ static void waiting_for_room_leaves_half_the_queue(void **state) {
     call_holder(&other, 2);
     call_submit(&rig, &other);
     dispatch_stats(rig.dispatch, &stats);
-    assert_int_equal(stats.queued, QUEUE / 2 + 1);
+    assert_int_equal(stats.queued, QUEUE);
+    assert_int_equal(call_wait(&held[QUEUE - 1]), KILN_NO_MEMORY); /* the youngest gave way */
+    call_finish(&rig, &held[QUEUE - 1]);
     atomic_store(&shared->open, 1);
     call_expect_filled(&rig, &gate);
     call_expect_filled(&rig, &other);
     call_finish(&rig, &unread);
-    for (int i = 0; i < QUEUE / 2; i++) {
+    for (int i = 0; i < QUEUE - 1; i++) {
         call_expect_filled(&rig, &held[i]);
     }
     rig_close(&rig);
