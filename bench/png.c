@@ -147,7 +147,7 @@ static void mandelbrot_bench(unsigned rounds) {
             double shade = pow(fmax(value, 0) / 400, 0.3) * 256;
             memcpy(rgb[y][x], lut + 3 * (size_t)fmin(shade, 255), 3);
         }
-    struct picture picture = {WIDTH, HEIGHT, 3, 8, rgb, NULL};
+    struct picture picture = {WIDTH, HEIGHT, 3, 8, rgb, NULL, NULL};
     picture_bench("mandelbrot", &picture, rounds);
 }
 
@@ -181,7 +181,8 @@ static void file_bench(const char *path, unsigned rounds) {
         fail(why);
     planes_quantize(NULL, planes, SAMPLE_INT32, info.width, info.height, info.channels, info.depth,
                     0, 1, pixels);
-    struct picture picture = {info.width, info.height, info.channels, info.depth, pixels, NULL};
+    struct picture picture = {info.width, info.height, info.channels, info.depth,
+                              pixels,     NULL,        NULL};
     const char *slash = strrchr(path, '/');
     picture_bench(slash ? slash + 1 : path, &picture, rounds);
     free(pixels);

@@ -19,7 +19,7 @@
 struct command {
     uint32_t magic;
     int32_t type; /* index in job_types */
-    uint64_t id;
+    struct job_id id;
     int32_t format;                      /* enum format */
     int32_t attempt;                     /* 0, or 1 after a worker died with it */
     uint64_t submitted_ns;               /* clock_ns at submission */
@@ -36,10 +36,11 @@ struct answer {
     uint32_t magic;
     int32_t
         status; /* enum kiln_status; KILN_DEVICE_FAULT: replace this worker, run the job again */
-    uint64_t id;
+    struct job_id id;
     uint64_t result_size;
     struct timing timing; /* device phases are those of the whole group */
-    uint32_t gathered;    /* jobs that ran together, itself included */
+    struct remarks remarks;
+    uint32_t gathered; /* jobs that ran together, itself included */
     char detail[JOB_DETAIL_MAX];
 };
 

@@ -34,6 +34,7 @@ const struct device_kind device_kinds[] = {
         .title = "CPU",
         .builtin = &cpu_backend,
         .sandbox = SANDBOX_CPU,
+        .shuts = true,
         .fallback = true,
         .slots = cpu_slots,
     },

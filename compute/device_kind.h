@@ -23,6 +23,8 @@ struct device_kind {
     const struct backend *builtin; /* linked in; NULL: the module */
     const char *module;            /* file name of the shared object; NULL: linked in */
     enum sandbox_profile sandbox;  /* of its workers */
+    bool shuts;    /* opens no file once it is warm: where the kernel cannot name the files that it
+                      may read (Landlock), it may open none from then on */
     bool fallback; /* there is exactly one, number 0, whatever a probe says; `auto` takes it where
                       there is nothing better */
     bool spins;    /* calls are so short that waking a sleeping thread would double them: worker and

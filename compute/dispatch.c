@@ -241,7 +241,7 @@ enum kiln_status dispatch_create(const struct dispatch_options *options, struct 
     if (!dispatch->watched || !dispatch->watched_jobs) {
         goto out;
     }
-    status = descriptors_create(dispatch);
+    status = job_ids_init(&dispatch->ids) ? descriptors_create(dispatch) : KILN_INTERNAL;
     if (status == KILN_OK) {
         status = spawner_start(dispatch, options->program);
     }
@@ -300,6 +300,7 @@ void dispatch_destroy(struct dispatch *dispatch) {
     }
     reject_all(dispatch);
     supervisors_stop(dispatch);
+    reject_all(dispatch);
     assert(dispatch->outstanding == 0);
     release(dispatch);
 }
@@ -317,12 +318,13 @@ static void job_reset(struct dispatch *dispatch, struct job *job) {
     job->result = (struct block){0};
     job->result_size = 0;
     job->timing = (struct timing){0};
+    job->remarks = (struct remarks){0};
     job->next = job->previous = NULL;
     job->attempt = job->shortages = 0;
     job->retry_ns = 0;
     job->joules = 0;
     job->worker = -1;
-    job->revoked = false;
+    job->revoked = job->starved = false;
 }
 
 /* Everything that speaks against the job before it is taken. Writes the job's detail. */
@@ -330,11 +332,9 @@ static enum kiln_status admit_locked(struct dispatch *dispatch, struct job *job)
     if (dispatch->draining) {
         return KILN_DRAINING;
     }
-    if (job->plan.result_bytes > arena_size(dispatch->arena)) {
-        snprintf(job->detail, sizeof job->detail,
-                 "the result may need %.1f MB; this daemon's arena has %.1f MB",
-                 (double)job->plan.result_bytes * 1e-6, (double)arena_size(dispatch->arena) * 1e-6);
-        return KILN_JOB_TOO_LARGE;
+    enum kiln_status status = memory_admit_locked(dispatch, job);
+    if (status != KILN_OK) {
+        return status;
     }
     if (!queue_has_device_locked(dispatch, job->device, job->detail, sizeof job->detail)) {
         return KILN_NO_DEVICE;
@@ -345,13 +345,23 @@ static enum kiln_status admit_locked(struct dispatch *dispatch, struct job *job)
     return memory_reserve_locked(dispatch, job);
 }
 
+struct job_id dispatch_id(struct dispatch *dispatch) {
+    pthread_mutex_lock(&dispatch->lock);
+    struct job_id id = job_ids_next(&dispatch->ids, job_ids_now());
+    pthread_mutex_unlock(&dispatch->lock);
+    return id;
+}
+
 enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job) {
     assert(job->type && job->done);
     job_reset(dispatch, job);
     pthread_mutex_lock(&dispatch->lock);
     enum kiln_status status = admit_locked(dispatch, job);
     if (status == KILN_OK) {
-        job->id = ++dispatch->next_id;
+        if (job_id_empty(&job->id)) {
+            job->id = job_ids_next(&dispatch->ids, job_ids_now());
+        }
+        job->number = ++dispatch->numbers;
         dispatch->outstanding++;
         status = queue_take_locked(dispatch, job);
         dispatch->outstanding -= status != KILN_OK;
@@ -361,6 +371,7 @@ enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job) {
                  dispatch->queue.count);
     }
     if (status != KILN_OK) {
+        job->id = (struct job_id){{0}}; /* it never was */
         arena_give(dispatch->arena, &job->result);
     }
     *(status == KILN_OK ? &dispatch->stats.submitted : &dispatch->stats.refused) += 1;

@@ -46,16 +46,18 @@ struct dispatch_options {
 
 /** A job that waits or runs. */
 struct job_view {
-    uint64_t id;
+    struct job_id id;
     const char *type; /* name of its kind, static */
     bool running;
-    char device[24];  /* that runs it; while it waits, the wanted one, "" for any */
-    uint32_t owner;   /* as in its job */
-    int attempt;      /* 1 once a worker has died with it */
-    double age_s;     /* since it was submitted */
-    double running_s; /* of this attempt; 0 while it waits */
-    double progress;  /* 0 … 1; never falls during an attempt */
-    double cost;      /* of its plan */
+    bool preparing;  /* not submitted yet: its input is being read */
+    char device[24]; /* that runs it; while it waits, the wanted one, "" for any */
+    uint32_t owner;  /* as in its job */
+    char request_id[REQUEST_ID_MAX + 1]; /* of the request that brought it */
+    int attempt;                         /* 1 once a worker has died with it */
+    double age_s;                        /* since it was submitted */
+    double running_s;                    /* of this attempt; 0 while it waits */
+    double progress;                     /* 0 … 1; never falls during an attempt */
+    double cost;                         /* of its plan */
 };
 
 #define DISPATCH_JOBS_MAX 1000 /* shown at once */
@@ -127,17 +129,27 @@ void dispatch_devices(struct dispatch *dispatch,
 bool dispatch_knows(struct dispatch *dispatch, const char *device);
 void dispatch_stats(struct dispatch *dispatch, struct dispatch_stats *stats);
 
-/** Shows the jobs that are not finished, running ones first, then the queue from its head, at most
-    DISPATCH_JOBS_MAX of them; `total` receives how many there are. The callback runs without the
-    lock. Errors: KILN_NO_MEMORY. */
-enum kiln_status dispatch_jobs(struct dispatch *dispatch,
+/** Which jobs are meant; zeroed: all. */
+struct job_filter {
+    const struct job_type *type;
+    enum { JOBS_ALL, JOBS_PREPARING, JOBS_QUEUED, JOBS_RUNNING } state; /* PREPARING: none here */
+    const char *request_id; /* whose result is for a request of this id */
+    uint32_t owner;         /* with request_id: and of this owner; 0: of anybody's */
+};
+
+/** Shows the jobs that are not finished and that the filter lets through, running ones first, then
+    the queue from its head, at most DISPATCH_JOBS_MAX of them; `total` receives how many there are.
+    The callback runs without the lock. Errors: KILN_NO_MEMORY. */
+enum kiln_status dispatch_jobs(struct dispatch *dispatch, const struct job_filter *filter,
                                void (*each)(const struct job_view *view, void *context),
                                void *context, size_t *total);
+/** An id for a job that will be submitted: the next one. */
+struct job_id dispatch_id(struct dispatch *dispatch);
 /** Looks one up; false if no unfinished job has this id. */
-bool dispatch_job(struct dispatch *dispatch, uint64_t id, struct job_view *view);
+bool dispatch_job(struct dispatch *dispatch, const struct job_id *id, struct job_view *view);
 /** Cancels a job: one that waits ends now, one that runs as soon as its kernel looks, both as
     KILN_REVOKED; one that is ending for another reason keeps that. KILN_NOT_FOUND if there is none.
  */
-enum kiln_status dispatch_cancel(struct dispatch *dispatch, uint64_t id);
+enum kiln_status dispatch_cancel(struct dispatch *dispatch, const struct job_id *id);
 
 #endif

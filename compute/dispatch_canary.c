@@ -2,7 +2,8 @@
  * dispatch_canary.c: the job that asks a device whether it still answers.
  *
  * It goes the way of every other job (command, arena block, answer), so that its success says that
- * all of that works. A new worker must bring its first one back before it takes jobs; an idle one
+ * all of that works; but its block is its own for ever, so that it says nothing of how full the
+ * arena is. A new worker must bring its first one back before it takes jobs; an idle one
  * gets another every few seconds. A canary that fails or does not come back has its worker
  * replaced.
  *
@@ -34,13 +35,24 @@ static void succeed(struct dispatch *dispatch, struct supervisor *supervisor) {
     }
 }
 
+enum kiln_status canary_reserve(struct dispatch *dispatch, struct supervisor *supervisor) {
+    const struct job_type *type = canary_type();
+    struct job *job = &supervisor->canary;
+    size_t data_size;
+    if (supervisor->reserve.size > 0 || !type ||
+        canary_prepare(type, job->params, &job->input, NULL, &data_size, &job->plan) != KILN_OK) {
+        return KILN_OK;
+    }
+    return arena_take(dispatch->arena, job->plan.result_bytes, &supervisor->reserve);
+}
+
 void canary_send_locked(struct dispatch *dispatch, struct supervisor *supervisor, uint64_t now) {
     const struct job_type *type = canary_type();
     struct job *job = &supervisor->canary;
     size_t data_size;
     *job = (struct job){
         .type = type,
-        .id = ++dispatch->next_id,
+        .id = job_ids_next(&dispatch->ids, job_ids_now()),
         .watch_fd = -1,
         .submitted_ns = now,
         .deadline_ns = now + CANARY_DEADLINE,
@@ -51,12 +63,12 @@ void canary_send_locked(struct dispatch *dispatch, struct supervisor *supervisor
         return;
     }
     job->format = type->canary_format;
+    job->result = supervisor->reserve;
     if (places_send_locked(dispatch, supervisor, &job, &(int){1}) == KILN_OK) {
         supervisor->canary_running = true;
         return;
     }
-    arena_give(dispatch->arena, &job->result);
-    dispatch_hurry_locked(dispatch, now + 20 * MS); /* the arena is full of jobs for now */
+    dispatch_hurry_locked(dispatch, now + 20 * MS); /* its socket is full for now */
 }
 
 void canary_end_locked(struct dispatch *dispatch, struct supervisor *supervisor,
@@ -65,7 +77,7 @@ void canary_end_locked(struct dispatch *dispatch, struct supervisor *supervisor,
     char reason[sizeof supervisor->reason];
     supervisor->canary_running = false;
     job->state = JOB_FREE;
-    arena_give(dispatch->arena, &job->result);
+    job->result = (struct block){0};
     if (status == KILN_OK) {
         succeed(dispatch, supervisor);
         return;
@@ -80,8 +92,8 @@ void canary_end_locked(struct dispatch *dispatch, struct supervisor *supervisor,
     supervisor_kill_locked(supervisor, reason);
 }
 
-void canary_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor) {
+void canary_lose_locked(struct supervisor *supervisor) {
     supervisor->canary_running = false;
     supervisor->canary.state = JOB_FREE;
-    arena_give(dispatch->arena, &supervisor->canary.result);
+    supervisor->canary.result = (struct block){0};
 }

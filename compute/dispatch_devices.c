@@ -225,6 +225,7 @@ enum kiln_status devices_create(struct dispatch *dispatch, const char *chosen) {
 void devices_destroy(struct dispatch *dispatch) {
     for (int i = 0; i < dispatch->count; i++) {
         arena_give(dispatch->arena, &dispatch->supervisors[i].control);
+        arena_give(dispatch->arena, &dispatch->supervisors[i].reserve);
         free(dispatch->supervisors[i].description);
     }
     free(dispatch->supervisors);

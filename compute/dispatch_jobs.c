@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static double seconds_since(uint64_t then, uint64_t now) {
     return now > then ? (double)(now - then) * 1e-9 : 0;
@@ -26,6 +27,7 @@ static void view_fill(const struct job *job, const char *device, uint64_t now,
         .cost = job->plan.cost,
     };
     snprintf(view->device, sizeof view->device, "%s", device);
+    memcpy(view->request_id, job->request_id, sizeof view->request_id);
 }
 
 static void running_view(const struct dispatch *dispatch, const struct supervisor *supervisor,
@@ -46,15 +48,28 @@ static struct job *place_job(struct supervisor *supervisor, int place) {
     return job != &supervisor->canary ? job : NULL;
 }
 
+static bool request_matches(const struct job *job, const struct job_filter *filter) {
+    bool own = (filter->owner == 0 || job->owner == filter->owner) &&
+               strcmp(job->request_id, filter->request_id) == 0;
+    return own || (job->shared && job->shared(job, filter->request_id, filter->owner));
+}
+
+static bool filter_passes(const struct job_filter *filter, const struct job *job, bool running) {
+    return (filter->state == JOBS_ALL || filter->state == (running ? JOBS_RUNNING : JOBS_QUEUED)) &&
+           (!filter->type || job->type == filter->type) &&
+           (!filter->request_id || request_matches(job, filter));
+}
+
 /* Copies up to `capacity` views; returns how many jobs there are. */
-static size_t views_fill_locked(struct dispatch *dispatch, struct job_view *views,
-                                size_t capacity) {
+static size_t views_fill_locked(struct dispatch *dispatch, const struct job_filter *filter,
+                                struct job_view *views, size_t capacity) {
     uint64_t now = clock_ns();
     size_t count = 0;
     for (int i = 0; i < dispatch->count; i++) {
         struct supervisor *supervisor = &dispatch->supervisors[i];
         for (int place = 0; place < PLACES_MAX; place++) {
-            if (!place_job(supervisor, place)) {
+            struct job *job = place_job(supervisor, place);
+            if (!job || !filter_passes(filter, job, true)) {
                 continue;
             }
             if (count < capacity) {
@@ -63,15 +78,19 @@ static size_t views_fill_locked(struct dispatch *dispatch, struct job_view *view
             count++;
         }
     }
-    size_t waiting = dispatch->queue.count;
-    for (struct job *job = dispatch->queue.head; job && count < capacity; job = job->next) {
-        view_fill(job, job->device, now, &views[count++]);
-        waiting--;
+    for (struct job *job = dispatch->queue.head; job; job = job->next) {
+        if (!filter_passes(filter, job, false)) {
+            continue;
+        }
+        if (count < capacity) {
+            view_fill(job, job->device, now, &views[count]);
+        }
+        count++;
     }
-    return count + waiting;
+    return count;
 }
 
-enum kiln_status dispatch_jobs(struct dispatch *dispatch,
+enum kiln_status dispatch_jobs(struct dispatch *dispatch, const struct job_filter *filter,
                                void (*each)(const struct job_view *view, void *context),
                                void *context, size_t *total) {
     struct job_view *views = calloc(DISPATCH_JOBS_MAX, sizeof *views);
@@ -79,7 +98,7 @@ enum kiln_status dispatch_jobs(struct dispatch *dispatch,
         return KILN_NO_MEMORY;
     }
     pthread_mutex_lock(&dispatch->lock);
-    *total = views_fill_locked(dispatch, views, DISPATCH_JOBS_MAX);
+    *total = views_fill_locked(dispatch, filter, views, DISPATCH_JOBS_MAX);
     pthread_mutex_unlock(&dispatch->lock);
     for (size_t i = 0; i < *total && i < DISPATCH_JOBS_MAX; i++) {
         each(&views[i], context);
@@ -95,19 +114,20 @@ struct whereabouts {
     int place;
 };
 
-static bool find_locked(struct dispatch *dispatch, uint64_t id, struct whereabouts *found) {
+static bool find_locked(struct dispatch *dispatch, const struct job_id *id,
+                        struct whereabouts *found) {
     for (int i = 0; i < dispatch->count; i++) {
         struct supervisor *supervisor = &dispatch->supervisors[i];
         for (int place = 0; place < PLACES_MAX; place++) {
             struct job *job = place_job(supervisor, place);
-            if (job && job->id == id) {
+            if (job && job_id_equal(&job->id, id)) {
                 *found = (struct whereabouts){job, supervisor, place};
                 return true;
             }
         }
     }
     for (struct job *job = dispatch->queue.head; job; job = job->next) {
-        if (job->id == id) {
+        if (job_id_equal(&job->id, id)) {
             *found = (struct whereabouts){job, NULL, -1};
             return true;
         }
@@ -115,7 +135,7 @@ static bool find_locked(struct dispatch *dispatch, uint64_t id, struct whereabou
     return false;
 }
 
-bool dispatch_job(struct dispatch *dispatch, uint64_t id, struct job_view *view) {
+bool dispatch_job(struct dispatch *dispatch, const struct job_id *id, struct job_view *view) {
     struct whereabouts at;
     pthread_mutex_lock(&dispatch->lock);
     bool found = find_locked(dispatch, id, &at);
@@ -128,7 +148,7 @@ bool dispatch_job(struct dispatch *dispatch, uint64_t id, struct job_view *view)
     return found;
 }
 
-enum kiln_status dispatch_cancel(struct dispatch *dispatch, uint64_t id) {
+enum kiln_status dispatch_cancel(struct dispatch *dispatch, const struct job_id *id) {
     struct whereabouts at;
     pthread_mutex_lock(&dispatch->lock);
     bool found = find_locked(dispatch, id, &at);

@@ -9,13 +9,13 @@
 #include "compute/dispatch_private.h"
 #include "compute/log.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 
 /* The end of a job on a dead worker, unless it may try again. */
 static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job,
                      const char *how, struct job_list *finished) {
-    char detail[JOB_DETAIL_MAX];
+    char detail[JOB_DETAIL_MAX], id[JOB_ID_TEXT];
+    job_id_print(&job->id, id);
     if (job->state == JOB_CANCELLING || (job->state == JOB_FAULTED && job->revoked)) {
         queue_end_locked(dispatch, job, KILN_CANCELLED, NULL, finished);
     } else if (job->state == JOB_EXPIRING) {
@@ -27,9 +27,8 @@ static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, s
         job->attempt += !supervisor->blameless;
         job->suspect = job->worker;
         dispatch->stats.retried++;
-        log_about(LOG_LEVEL_WARNING, &job->trace,
-                  "job %016" PRIx64 " (%s) waits again: its worker on %s %s", job->id,
-                  job->type->name, supervisor->name, how);
+        log_about(LOG_LEVEL_WARNING, &job->trace, "job %s (%s) waits again: its worker on %s %s",
+                  id, job->type->name, supervisor->name, how);
         queue_return_locked(dispatch, job);
         return;
     } else {
@@ -37,8 +36,8 @@ static void job_lose(struct dispatch *dispatch, struct supervisor *supervisor, s
                  "the worker of %s died twice with this job; at last it %s%s%.90s",
                  supervisor->name, how, job->state == JOB_FAULTED ? ": " : "",
                  job->state == JOB_FAULTED ? job->detail : "");
-        log_about(LOG_LEVEL_ERROR, &job->trace, "job %016" PRIx64 " (%s) failed for good: %s",
-                  job->id, job->type->name, detail);
+        log_about(LOG_LEVEL_ERROR, &job->trace, "job %s (%s) failed for good: %s", id,
+                  job->type->name, detail);
         snprintf(job->device_name, sizeof job->device_name, "%s", supervisor->name);
         queue_end_locked(dispatch, job, KILN_DEVICE_FAULT, detail, finished);
     }
@@ -57,7 +56,7 @@ void queue_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor,
         }
         place_clear_locked(dispatch, supervisor, i);
         if (supervisor_canary(supervisor, job)) {
-            canary_lose_locked(dispatch, supervisor);
+            canary_lose_locked(supervisor);
         } else {
             job_lose(dispatch, supervisor, job, how, finished);
         }

@@ -7,10 +7,15 @@
  * after another has run short. So a job that the device had no memory for is tried again, once for
  * every slot that may have to let go.
  *
+ * Blocks of the arena are their client's and come out of its share (arena.h). A job for which there
+ * is none waits, and those behind it that fit go past: none of them can tell when a client will
+ * have taken its results, so to hold the memory back for one would stop all.
+ *
  * Threads: under the dispatcher's lock.
  */
 #include "compute/codecs/json.h"
 #include "compute/dispatch_private.h"
+#include "compute/shortage.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -73,15 +78,72 @@ static bool others_give(const struct dispatch *dispatch) {
     return any;
 }
 
+/* What clients' blocks can never have. */
+static uint64_t fixed_bytes(const struct dispatch *dispatch) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < dispatch->count; i++) {
+        bytes += dispatch->supervisors[i].control.size + dispatch->supervisors[i].reserve.size;
+    }
+    return bytes;
+}
+
+enum kiln_status memory_admit_locked(const struct dispatch *dispatch, struct job *job) {
+    uint64_t size = arena_size(dispatch->arena), most = arena_most(dispatch->arena);
+    uint64_t fixed = fixed_bytes(dispatch), result = job->plan.result_bytes;
+    const struct block *body = &job->body;
+    most = most > fixed ? most - fixed : 0;
+    if (result > most || body->size > most - result) {
+        snprintf(job->detail, sizeof job->detail,
+                 "the result may need %.1f MB beside %.1f MB of input; one job may have %.1f MB of "
+                 "this daemon's arena (--arena)",
+                 (double)result * 1e-6, (double)body->size * 1e-6, (double)most * 1e-6);
+        return KILN_JOB_TOO_LARGE;
+    }
+    uint64_t from = arena_large_from(dispatch->arena), end = body->offset + body->size;
+    uint64_t below = body->offset > from ? body->offset - from : 0;
+    uint64_t above = size - (end > from ? end : from);
+    if (body->size > 0 && result > below && result > above) {
+        snprintf(job->detail, sizeof job->detail,
+                 "the result may need %.1f MB, which do not fit beside the input where it has come "
+                 "to lie in the arena (--arena)",
+                 (double)result * 1e-6);
+        return KILN_NO_MEMORY;
+    }
+    return KILN_OK;
+}
+
+enum kiln_status memory_take_result(struct dispatch *dispatch, struct job *job) {
+    uint64_t gives = arena_gives(dispatch->arena);
+    if (job->starved && job->starved_at == gives) {
+        return KILN_NO_MEMORY; /* nothing has been given back since */
+    }
+    enum kiln_status status = arena_take_for(dispatch->arena, &job->holder, job->plan.result_bytes,
+                                             &job->body, &job->result);
+    if (status == KILN_NO_MEMORY && !job->starved) {
+        shortage_log(dispatch->arena, &job->holder, job->plan.result_bytes);
+    }
+    if (status == KILN_NO_MEMORY) {
+        job->starved = true;
+        job->starved_at = gives;
+    }
+    return status;
+}
+
 enum kiln_status memory_reserve_locked(struct dispatch *dispatch, struct job *job) {
     if (job->body.size == 0) {
         return KILN_OK; /* it takes its result block when it is sent */
     }
-    enum kiln_status status = arena_take(dispatch->arena, job->plan.result_bytes, &job->result);
-    if (status == KILN_JOB_TOO_LARGE) {
-        snprintf(job->detail, sizeof job->detail, "input and result do not fit into the arena");
+    enum kiln_status status = memory_take_result(dispatch, job);
+    if (status == KILN_NO_MEMORY && others_give(dispatch)) {
+        return KILN_OK;
     }
-    return status == KILN_NO_MEMORY && others_give(dispatch) ? KILN_OK : status;
+    if (status != KILN_OK) {
+        snprintf(job->detail, sizeof job->detail,
+                 "the result may need %.1f MB of the arena; they are taken now, or this client's "
+                 "share is",
+                 (double)job->plan.result_bytes * 1e-6);
+    }
+    return status;
 }
 
 bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *supervisor,
@@ -89,7 +151,7 @@ bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *superviso
     uint64_t now = clock_ns();
     /* While others run there, their end may be what it waits for. */
     job->shortages += supervisor->running == 0;
-    if (job->state != JOB_RUNNING || now >= job->deadline_ns ||
+    if (dispatch->stopping || job->state != JOB_RUNNING || now >= job->deadline_ns ||
         job->shortages > supervisor->slots + 1) {
         return false;
     }
@@ -97,6 +159,26 @@ bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *superviso
     job->detail[0] = '\0';
     queue_return_locked(dispatch, job);
     dispatch_hurry_locked(dispatch, job->retry_ns);
+    return true;
+}
+
+bool memory_displace_locked(struct dispatch *dispatch) {
+    struct job *youngest = NULL;
+    size_t starved = 0;
+    for (struct job *job = dispatch->queue.head; job; job = job->next) {
+        if (job->starved && job->result.size == 0) {
+            youngest = job;
+            starved++;
+        }
+    }
+    if (starved <= dispatch->queue_max / 2) {
+        return false;
+    }
+    job_list_remove(&dispatch->queue, youngest);
+    queue_end_locked(dispatch, youngest, KILN_NO_MEMORY,
+                     "the job waited for room in the arena, and the queue is full",
+                     &dispatch->ended);
+    dispatch_hurry_locked(dispatch, clock_ns());
     return true;
 }
 

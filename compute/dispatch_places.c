@@ -59,8 +59,7 @@ static void command_fill(struct command *command, const struct supervisor *super
 /* Gives the job a result block and a place; false without memory. */
 static bool command_make(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job,
                          int place, struct command *command) {
-    if (job->result.size == 0 &&
-        arena_take(dispatch->arena, job->plan.result_bytes, &job->result) != KILN_OK) {
+    if (job->result.size == 0 && memory_take_result(dispatch, job) != KILN_OK) {
         return false;
     }
     job->started_ns = clock_ns();
@@ -137,9 +136,9 @@ void place_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor
     }
 }
 
-int place_find(const struct supervisor *supervisor, uint64_t id) {
+int place_find(const struct supervisor *supervisor, const struct job_id *id) {
     for (int i = 0; i < PLACES_MAX; i++) {
-        if (supervisor->place[i].job && supervisor->place[i].job->id == id) {
+        if (supervisor->place[i].job && job_id_equal(&supervisor->place[i].job->id, id)) {
             return i;
         }
     }

@@ -5,6 +5,7 @@
  *   dispatch_view.c     what others may see: readiness, devices, counts
  *   dispatch_jobs.c     unfinished jobs: looking at them, cancelling one
  *   dispatch_queue.c    jobs: waiting, sent, answered (state machine of a job)
+ *   dispatch_answer.c   what a worker answers, judged
  *   dispatch_places.c   what a worker has: packets in slots, jobs in places
  *   dispatch_group.c    which waiting jobs run together
  *   dispatch_loss.c     jobs whose worker is gone, jobs that no device will take
@@ -95,6 +96,7 @@ struct supervisor {
     bool exclusive;       /* runs a suspect: nothing beside it */
     bool held;            /* kept free for a suspect, during one pump */
     struct block control; /* PLACES_MAX of struct control */
+    struct block reserve; /* for the canary's result: it never waits for clients' memory */
 
     uint64_t memory_bytes; /* of the device, as far as jobs may take it; 0: not known */
     uint64_t memory_used;  /* by the jobs that run, as planned */
@@ -138,8 +140,9 @@ struct dispatch {
     size_t outstanding;    /* accepted jobs whose done() has not returned */
     bool starved;          /* a job could not be sent for want of memory or room: try again soon */
     bool draining, stopping;
-    bool driven; /* no thread: the caller turns the loop */
-    uint64_t next_id;
+    bool driven;        /* no thread: the caller turns the loop */
+    struct job_ids ids; /* of jobs and canaries */
+    uint64_t numbers;   /* of jobs so far */
     uint64_t sweep_ns;  /* when the thread looks at its clocks next */
     uint64_t hangup_ns; /* when clients are looked at next */
     uint64_t awake_ns;  /* last time the loop turned */
@@ -189,6 +192,13 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
 void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_status status,
                       const char *detail, struct job_list *finished);
 
+/* dispatch_answer.c */
+
+/** Whether an answer can come from a worker in its senses; its numbers are answer_take's. */
+bool answer_sound(const struct answer *answer);
+/** Takes times (no longer than the job was out), detail and the size of the result. */
+void answer_take(struct job *job, const struct answer *answer, uint64_t now);
+
 /* dispatch_places.c */
 
 /** Sends `*count` alike jobs in one packet to a worker with a free slot; fewer, as `count` tells
@@ -203,7 +213,7 @@ struct control *place_control(const struct dispatch *dispatch, const struct supe
 void place_cancel_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place,
                          enum job_state state);
 /** The place of the job with this id, or -1. */
-int place_find(const struct supervisor *supervisor, uint64_t id);
+int place_find(const struct supervisor *supervisor, const struct job_id *id);
 /** Takes the job out of a worker's place. */
 void place_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor, int place);
 
@@ -222,11 +232,20 @@ void memory_learn_locked(const struct dispatch *dispatch, struct supervisor *sup
 bool memory_fits(const struct supervisor *supervisor, uint64_t bytes);
 /** False where no device that the job may run on could ever hold it; writes its detail. */
 bool memory_possible_locked(const struct dispatch *dispatch, struct job *job);
+/** Takes a job's result block, within its client's share of the arena. Errors as arena_take_for;
+   the log is told. */
+enum kiln_status memory_take_result(struct dispatch *dispatch, struct job *job);
 /** The result block of a new job with an input, where there is one; KILN_OK also where it may wait.
- */
+    Writes the job's detail. */
 enum kiln_status memory_reserve_locked(struct dispatch *dispatch, struct job *job);
+/** KILN_JOB_TOO_LARGE where input and result could never lie in the arena together, however empty
+    it is; KILN_NO_MEMORY where they cannot for where the input lies. Writes the job's detail. */
+enum kiln_status memory_admit_locked(const struct dispatch *dispatch, struct job *job);
 /** Puts a job back that ran out of device memory; false if it has been tried often enough. */
 bool memory_retry_locked(struct dispatch *dispatch, struct supervisor *supervisor, struct job *job);
+/** Where the queue is full and more than half of it waits for room, the youngest of those gives way
+    (true): what clients do not take off our hands does not keep others from queueing. */
+bool memory_displace_locked(struct dispatch *dispatch);
 /** When jobs wait for each other's inputs, the youngest gives way. */
 void memory_unlock_locked(struct dispatch *dispatch, uint64_t now, struct job_list *finished);
 
@@ -257,8 +276,10 @@ void canary_send_locked(struct dispatch *dispatch, struct supervisor *supervisor
 /** The canary's answer is in. */
 void canary_end_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                        enum kiln_status status);
+/** Takes what a worker's canaries need, once. Errors as arena_take. */
+enum kiln_status canary_reserve(struct dispatch *dispatch, struct supervisor *supervisor);
 /** The canary died with its worker. */
-void canary_lose_locked(struct dispatch *dispatch, struct supervisor *supervisor);
+void canary_lose_locked(struct supervisor *supervisor);
 
 /* dispatch_devices.c */
 

@@ -12,8 +12,7 @@
  *                                attempt 0: QUEUED as attempt 1; attempt 1: FREE (done) ◀────┘
  *
  * The queue is first come, first served, except that a job which cannot run now (its device is busy
- * or restarting, or there is no memory for its result) does not hold up those behind it that can
- * (those that lack memory themselves excepted).
+ * or restarting, or there is no memory for its result) does not hold up those behind it that can.
  * Jobs with an input block take their result block when they arrive, if there is room, others when
  * they are sent. Where jobs that hold inputs wait for each other's memory, the youngest gives way
  * (dispatch_memory.c).
@@ -31,7 +30,6 @@
 #include "compute/log.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -134,7 +132,6 @@ static enum kiln_status queued_send(struct dispatch *dispatch, struct supervisor
 
 void queue_pump_locked(struct dispatch *dispatch) {
     struct job *next;
-    bool short_of_memory = false;
     uint64_t now = dispatch->queue.count > 0 ? clock_ns() : 0;
     dispatch->starved = false;
     for (struct job *job = dispatch->queue.head; job && any_room(dispatch); job = next) {
@@ -143,10 +140,6 @@ void queue_pump_locked(struct dispatch *dispatch) {
             dispatch_hurry_locked(dispatch, job->retry_ns);
             continue;
         }
-        if (short_of_memory && job->result.size == 0) {
-            continue; /* memory is first come, first served: else large jobs would never get theirs
-                       */
-        }
         struct supervisor *supervisor = choose(dispatch, job);
         if (!supervisor) {
             continue;
@@ -154,7 +147,6 @@ void queue_pump_locked(struct dispatch *dispatch) {
         enum kiln_status status = queued_send(dispatch, supervisor, job, &next);
         if (status != KILN_OK) {
             dispatch->starved = true;
-            short_of_memory = short_of_memory || status == KILN_NO_MEMORY;
         }
     }
     for (int i = 0; i < dispatch->count; i++) {
@@ -176,7 +168,8 @@ enum kiln_status queue_take_locked(struct dispatch *dispatch, struct job *job) {
     job->state = JOB_QUEUED;
     job_list_push(&dispatch->queue, job);
     queue_pump_locked(dispatch);
-    if (job->state == JOB_QUEUED && dispatch->queue.count > dispatch->queue_max) {
+    if (job->state == JOB_QUEUED && dispatch->queue.count > dispatch->queue_max &&
+        (job->starved || !memory_displace_locked(dispatch))) {
         job_list_remove(&dispatch->queue, job);
         job->state = JOB_FREE;
         return KILN_BUSY;
@@ -211,24 +204,6 @@ void queue_end_locked(struct dispatch *dispatch, struct job *job, enum kiln_stat
         }
     }
     job_list_push(finished, job);
-}
-
-/* A phase's length as another process gave it. */
-static double sane_ms(double value) {
-    return isfinite(value) && value >= 0 ? value : 0;
-}
-
-static void answer_copy(struct job *job, const struct answer *answer) {
-    job->timing = (struct timing){
-        .queue = (double)(job->started_ns - job->submitted_ns) * 1e-6,
-        .upload = sane_ms(answer->timing.upload),
-        .kernel = sane_ms(answer->timing.kernel),
-        .download = sane_ms(answer->timing.download),
-        .encode = sane_ms(answer->timing.encode),
-    };
-    snprintf(job->detail, sizeof job->detail, "%.*s", (int)sizeof answer->detail - 1,
-             answer->detail);
-    job->result_size = answer->result_size;
 }
 
 /* What the client is told, from what the worker answered and what we had decided before. */
@@ -268,10 +243,8 @@ static void account(struct supervisor *supervisor, const struct job *job, uint32
 
 bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                          const struct answer *answer, struct job_list *finished) {
-    int place = place_find(supervisor, answer->id);
-    if (place < 0 || answer->magic != COMMAND_MAGIC ||
-        (uint32_t)answer->status >= KILN_STATUS_COUNT || answer->gathered < 1 ||
-        answer->gathered > GROUP_MAX) {
+    int place = place_find(supervisor, &answer->id);
+    if (place < 0 || !answer_sound(answer)) {
         return false;
     }
     struct job *job = supervisor->place[place].job;
@@ -279,7 +252,7 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
     if (job->state == JOB_FAULTED) {
         return false; /* answered already */
     }
-    answer_copy(job, answer);
+    answer_take(job, answer, clock_ns());
     if (answered == KILN_DEVICE_FAULT) {
         /* Its blocks may still be a target of the device: they wait for the process's end. */
         if (job->state == JOB_RUNNING) {
@@ -305,6 +278,9 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
     }
     snprintf(job->device_name, sizeof job->device_name, "%s", supervisor->name);
     account(supervisor, job, answer->gathered, status);
+    if (status == KILN_NO_MEMORY && dispatch->stopping) {
+        status = KILN_DRAINING; /* it would have been tried again */
+    }
     queue_end_locked(dispatch, job, status, job->detail, finished);
     return true;
 }
@@ -313,7 +289,7 @@ bool queue_answer_locked(struct dispatch *dispatch, struct supervisor *superviso
 
 void queue_return_locked(struct dispatch *dispatch, struct job *job) {
     struct job *before = dispatch->queue.head;
-    while (before && before->id < job->id) {
+    while (before && before->number < job->number) {
         before = before->next;
     }
     job->state = JOB_QUEUED;

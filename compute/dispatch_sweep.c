@@ -120,7 +120,11 @@ static void sweep_queue(struct dispatch *dispatch, uint64_t now, struct job_list
         }
         job_list_remove(&dispatch->queue, job);
         queue_end_locked(dispatch, job, KILN_DEADLINE,
-                         "the job was still waiting for a device at its deadline", finished);
+                         job->starved
+                             ? "the job was still waiting for a device, or for room in the "
+                               "arena, at its deadline"
+                             : "the job was still waiting for a device at its deadline",
+                         finished);
     }
 }
 

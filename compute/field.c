@@ -10,6 +10,7 @@
 #include "compute/field.h"
 
 #include "compute/codecs/json.h"
+#include "compute/codecs/utf8.h"
 #include "compute/spelling.h"
 
 #include <assert.h>
@@ -127,6 +128,22 @@ static void store_choice(struct form *form, const struct field *field, const cha
     expect_choice(form, field, text);
 }
 
+static void store_text(struct form *form, const struct field *field, const char *text) {
+    size_t size = strlen(text);
+    bool good = size > 0 && (double)size <= field->max;
+    for (size_t i = 0; good && i < size;) {
+        size_t length = utf8_length(text + i, size - i);
+        good = length > 0 && (unsigned char)text[i] >= ' ' && text[i] != 0x7f;
+        i += length;
+    }
+    if (good)
+        memcpy(member(form, field), text, size + 1);
+    else
+        complaints_add(form->complaints, field->name,
+                       "must be a text of 1 to %.0f bytes of UTF-8 without control characters",
+                       field->max);
+}
+
 static bool digit(char c) {
     return c >= '0' && c <= '9';
 }
@@ -213,14 +230,16 @@ static void refuse_text(struct form *form, const struct field *field, const char
 }
 
 static void (*const text_setters[])(struct form *, const struct field *, const char *) = {
-    [FIELD_BOOL] = set_bool_text, [FIELD_INT] = set_int_text,  [FIELD_REAL] = set_real_text,
-    [FIELD_ENUM] = store_choice,  [FIELD_ARRAY] = refuse_text, [FIELD_BLOB] = refuse_text,
+    [FIELD_BOOL] = set_bool_text, [FIELD_INT] = set_int_text, [FIELD_REAL] = set_real_text,
+    [FIELD_ENUM] = store_choice,  [FIELD_TEXT] = store_text,  [FIELD_ARRAY] = refuse_text,
+    [FIELD_BLOB] = refuse_text,
 };
 
 /* Writes what a field holds when it is not given: its default, or its mark of absence. */
 static void preset(struct form *form, const struct field *field) {
     static const struct array_ref none;
     const int64_t absent = FIELD_ABSENT;
+    const int32_t unchosen = FIELD_UNCHOSEN;
     const double nan = NAN;
     if (field->preset)
         text_setters[field->type](form, field, field->preset);
@@ -228,8 +247,12 @@ static void preset(struct form *form, const struct field *field) {
         memcpy(member(form, field), &nan, sizeof nan);
     else if (field->type == FIELD_INT)
         memcpy(member(form, field), &absent, sizeof absent);
+    else if (field->type == FIELD_ENUM)
+        memcpy(member(form, field), &unchosen, sizeof unchosen);
     else if (field->type == FIELD_ARRAY)
         memcpy(member(form, field), &none, sizeof none);
+    else if (field->type == FIELD_TEXT)
+        *(char *)member(form, field) = '\0';
 }
 
 void form_init(struct form *form, const struct field *fields, void *params,
@@ -249,8 +272,13 @@ const struct field *form_find(const struct form *form, const char *name) {
     return NULL;
 }
 
+/* Past the last complaint that is kept nothing is looked for: nobody would read it. */
 static void complain_unknown(struct form *form, const char *name) {
     const char *nearest = NULL;
+    if (form->complaints->count >= COMPLAINTS_MAX) {
+        form->complaints->count++;
+        return;
+    }
     for (const struct field *field = form->fields; field->name; field++)
         spelling_consider(name, field->name, &nearest);
     if (nearest)
@@ -330,12 +358,17 @@ static void set_choice_json(struct form *form, const struct field *field,
     }
 }
 
+static void set_text_json(struct form *form, const struct field *field,
+                          const struct json_value *value) {
+    char text[256];
+    bool good = value->type == JSON_STRING && string_take(value, text, sizeof text);
+    store_text(form, field, good ? text : "");
+}
+
 static void (*const json_setters[])(struct form *, const struct field *,
                                     const struct json_value *) = {
-    [FIELD_BOOL] = set_bool_json,
-    [FIELD_INT] = set_int_json,
-    [FIELD_REAL] = set_real_json,
-    [FIELD_ENUM] = set_choice_json,
+    [FIELD_BOOL] = set_bool_json,   [FIELD_INT] = set_int_json,   [FIELD_REAL] = set_real_json,
+    [FIELD_ENUM] = set_choice_json, [FIELD_TEXT] = set_text_json,
 };
 
 bool form_set_json(struct form *form, const char *name, const struct json_value *value) {
@@ -355,7 +388,8 @@ void form_set_array(struct form *form, const char *name, struct array_ref array)
     if (!field)
         return;
     assert(field->type == FIELD_ARRAY);
-    if (array.rows > 0 || in_range(field, (double)array.count)) {
+    bool scalar = (field->flags & FIELD_SCALAR) && array.count == 1;
+    if (array.rows > 0 || scalar || in_range(field, (double)array.count)) {
         memcpy(member(form, field), &array, sizeof array);
         return;
     }
@@ -368,6 +402,12 @@ void form_set_array(struct form *form, const char *name, struct array_ref array)
 
 void form_mark(struct form *form, const char *name) {
     claim(form, name);
+}
+
+void form_mark_quietly(struct form *form, const char *name) {
+    const struct field *field = form_find(form, name);
+    if (field)
+        form->seen |= UINT64_C(1) << (field - form->fields);
 }
 
 bool form_has(const struct form *form, const char *name) {

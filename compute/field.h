@@ -10,9 +10,11 @@
  *   FIELD_BOOL   bool
  *   FIELD_INT    int64_t
  *   FIELD_REAL   double (a decimal string is allowed in JSON too); an optional real that is absent
- * is NaN FIELD_ENUM   int32_t, the index into `choices` FIELD_ARRAY  struct array_ref (numbers that
- * lie in the job's input block); absent: count 0 FIELD_BLOB   nothing is stored: the member is a
- * base64 text that becomes the job's input
+ *                is NaN
+ *   FIELD_ENUM   int32_t, the index into `choices`; absent: FIELD_UNCHOSEN
+ *   FIELD_TEXT   char[max + 1], UTF-8 without control characters, ended by NUL; absent: ""
+ *   FIELD_ARRAY  struct array_ref (numbers that lie in the job's input block); absent: count 0
+ *   FIELD_BLOB   nothing is stored: the member is a base64 text that becomes the job's input
  *
  * Threads: tables are constant; a form belongs to one thread at a time.
  */
@@ -25,7 +27,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum field_type { FIELD_BOOL, FIELD_INT, FIELD_REAL, FIELD_ENUM, FIELD_ARRAY, FIELD_BLOB };
+enum field_type {
+    FIELD_BOOL,
+    FIELD_INT,
+    FIELD_REAL,
+    FIELD_ENUM,
+    FIELD_TEXT,
+    FIELD_ARRAY,
+    FIELD_BLOB
+};
 
 /** Numbers in a job's input block: `count` doubles (8-byte aligned) at `offset` bytes from its
     start. An array of arrays (FIELD_ROWS) has its `rows` one after the other, and behind all
@@ -34,16 +44,20 @@ struct array_ref {
     uint64_t offset;
     uint64_t count;
     uint64_t rows;
+    uint64_t dropped; /* numbers that were left out because their sample was missing */
 };
 
 enum field_flags {
-    FIELD_OPTIONAL =
-        1, /* may be absent without a default (REAL: NaN, INT: FIELD_ABSENT, ARRAY: count 0) */
+    FIELD_OPTIONAL = 1,  /* may be absent without a default (REAL: NaN, INT: FIELD_ABSENT, ENUM:
+                            FIELD_UNCHOSEN, ARRAY: count 0) */
     FIELD_ABOVE_MIN = 2, /* `min` itself is out of range */
     FIELD_ROWS = 4,      /* ARRAY: may also be an array of arrays; the range is that of each */
+    FIELD_GAPS = 8,      /* ARRAY: null and NaN may stand for missing numbers */
+    FIELD_SCALAR = 16,   /* ARRAY: one number may stand for all */
 };
 
-#define FIELD_ABSENT INT64_MIN
+#define FIELD_ABSENT   INT64_MIN
+#define FIELD_UNCHOSEN (-1)
 
 struct field {
     const char *name;
@@ -51,7 +65,8 @@ struct field {
     int flags;
     size_t offset;   /* of the member in the parameter struct */
     double min, max; /* INT and REAL: inclusive unless FIELD_ABOVE_MIN. ARRAY: range of the count.
-                        An infinite side has no limit; neither has min == max (unset) */
+                        An infinite side has no limit; neither has min == max (unset). TEXT: max is
+                        the number of bytes */
     const char *preset;         /* default as a client would write it; NULL: none */
     const char *const *choices; /* ENUM: NULL-terminated names */
     const char *unit;           /* "pixels", "cycles per unit of time", or "" */
@@ -109,6 +124,9 @@ void form_set_array(struct form *form, const char *name, struct array_ref array)
 /** Marks a field as given (BLOB), complaining if it was given before. */
 void form_mark(struct form *form, const char *name);
 
+/** The same without a complaint: that it cannot be used has been said. */
+void form_mark_quietly(struct form *form, const char *name);
+
 bool form_has(const struct form *form, const char *name);
 
 /** Complains of every field that is neither given, optional nor preset. */
@@ -125,8 +143,10 @@ void fields_print_json(const struct field *fields, const void *params, struct te
 /** The table as a JSON array of {name,type,unit,minimum,maximum,default,choices,required,help}, in
     the words of JSON Schema: type is boolean, integer, number, string (with `choices` for ENUM,
     with `encoding` "base64" for BLOB) or array; a range that excludes its minimum has
-    `exclusiveMinimum`, an array has `minItems` and `maxItems`. Members that say nothing (no unit,
-    no limit, no default) are left out; `rows` is true where an array of arrays is taken too. */
+    `exclusiveMinimum`, an array has `minItems` and `maxItems`, a text `maxLength`. Members that say
+    nothing (no unit, no limit, no default) are left out; `rows` is true where an array of arrays is
+    taken too, `scalar` where one number may stand for all, `gaps` where null may stand for a
+    missing one. */
 void fields_describe(const struct field *fields, struct text *out);
 
 #endif

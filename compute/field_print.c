@@ -28,11 +28,27 @@ static bool present(const struct field *field, const void *params) {
         return !isnan(MEMBER(double, params, field));
     case FIELD_INT:
         return MEMBER(int64_t, params, field) != FIELD_ABSENT;
-    case FIELD_BOOL:
     case FIELD_ENUM:
+        return MEMBER(int32_t, params, field) != FIELD_UNCHOSEN;
+    case FIELD_BOOL:
         return true;
+    case FIELD_TEXT:
+        return ((const char *)params)[field->offset] != '\0';
     default:
         return false;
+    }
+}
+
+/* What a query would have to escape is. */
+static void text_escape(const char *text, size_t size, struct text *out) {
+    static const char plain[] = "-._~";
+    for (size_t i = 0; i < size; i++) {
+        char c = text[i];
+        if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+            strchr(plain, c))
+            text_bytes(out, &c, 1);
+        else
+            text_format(out, "%%%02X", (unsigned)(unsigned char)c);
     }
 }
 
@@ -45,6 +61,13 @@ static void value_print(const struct field *field, const void *params, bool json
         text_integer(out, MEMBER(int64_t, params, field));
     } else if (field->type == FIELD_REAL) {
         number_print(MEMBER(double, params, field), out);
+    } else if (field->type == FIELD_TEXT) {
+        const char *text = (const char *)params + field->offset;
+        size_t size = strnlen(text, (size_t)field->max);
+        if (json)
+            text_json_string(out, text, size);
+        else
+            text_escape(text, size, out);
     } else {
         const char *name = field->choices[MEMBER(int32_t, params, field)];
         if (json)
@@ -93,6 +116,8 @@ static void range_describe(const struct field *field, struct text *out) {
         return;
     if (field->type == FIELD_ARRAY) {
         text_string(out, field->flags & FIELD_ROWS ? ",\"rows\":true" : "");
+        text_string(out, field->flags & FIELD_SCALAR ? ",\"scalar\":true" : "");
+        text_string(out, field->flags & FIELD_GAPS ? ",\"gaps\":true" : "");
         limit_member(out, "minItems", field->min);
         limit_member(out, "maxItems", field->max);
     } else if (field->type == FIELD_INT || field->type == FIELD_REAL) {
@@ -100,6 +125,14 @@ static void range_describe(const struct field *field, struct text *out) {
         limit_member(out, above ? "exclusiveMinimum" : "minimum", field->min);
         limit_member(out, "maximum", field->max);
     }
+}
+
+/* In JSON Schema's sense: characters are at most as many as bytes. */
+static void length_describe(const struct field *field, struct text *out) {
+    if (field->type != FIELD_TEXT)
+        return;
+    text_string(out, ",\"minLength\":1");
+    limit_member(out, "maxLength", field->max);
 }
 
 static void choices_describe(const struct field *field, struct text *out) {
@@ -116,7 +149,8 @@ static void choices_describe(const struct field *field, struct text *out) {
 static void field_describe(const struct field *field, struct text *out) {
     static const char *const types[] = {
         [FIELD_BOOL] = "boolean", [FIELD_INT] = "integer", [FIELD_REAL] = "number",
-        [FIELD_ENUM] = "string",  [FIELD_ARRAY] = "array", [FIELD_BLOB] = "string",
+        [FIELD_ENUM] = "string",  [FIELD_TEXT] = "string", [FIELD_ARRAY] = "array",
+        [FIELD_BLOB] = "string",
     };
     text_format(out, "{\"name\":\"%s\",\"type\":\"%s\"", field->name, types[field->type]);
     if (field->type == FIELD_BLOB)
@@ -124,6 +158,7 @@ static void field_describe(const struct field *field, struct text *out) {
     if (field->unit && *field->unit)
         string_member(out, "unit", field->unit);
     range_describe(field, out);
+    length_describe(field, out);
     if (field->preset && field->type == FIELD_ENUM)
         string_member(out, "default", field->preset);
     else if (field->preset)

@@ -13,8 +13,10 @@
 
 #include "compute/arena.h"
 #include "compute/codecs/image.h"
+#include "compute/columns.h"
 #include "compute/field.h"
 #include "compute/format.h"
+#include "compute/job_id.h"
 #include "compute/status.h"
 #include "compute/timing.h"
 #include "compute/trace.h"
@@ -30,6 +32,7 @@ struct limits {
     uint64_t max_iterations;  /* escape iterations or Jacobi sweeps */
     uint64_t max_samples;     /* points of a light curve */
     uint64_t max_frequencies; /* points of a periodogram */
+    uint64_t arena;           /* bytes of all inputs and results, so of any one */
 };
 
 enum input_kind {
@@ -53,6 +56,19 @@ struct plan {
     double cost; /* elementary steps (cell updates, iterations, pairs): for the queue and metrics */
 };
 
+#define REMARK_CONVERGED 0.01 /* share of the slowest mode that goes without a note */
+
+/** What a client should know of a result that does not tell itself. */
+struct remarks {
+    bool picture;  /* samples were rounded to a picture's; `clamped` counts those too small or
+                      too large for it */
+    bool iterated; /* the result is on its way to a limit; `left` is the share of the slowest
+                      mode of the start that is still there, 0 … 1 */
+    uint64_t clamped;
+    double scale; /* of a picture that carries it; 0 for others */
+    double left;
+};
+
 /** What a worker's run sees. Pointers are valid during the run only. */
 struct task {
     const struct backend *backend;
@@ -66,7 +82,8 @@ struct task {
     uint64_t capacity;           /* its bytes */
     uint64_t size;               /* out: bytes of the encoded result */
     const char *device_name;     /* "cpu:0", for JSON results */
-    uint64_t id;                 /* job id, for JSON results; 0 in warm-up */
+    struct job_id id;            /* for JSON results; empty in warm-up */
+    struct remarks remarks;      /* out */
     struct timing *timing;       /* queue is filled in; phases are added by stream finish */
     uint64_t started_ns;         /* when the job was submitted, for `total` in JSON results */
     char detail[JOB_DETAIL_MAX]; /* out: what went wrong, one sentence for the client */
@@ -93,13 +110,19 @@ struct job_type {
     size_t params_size;         /* ≤ JOB_PARAMS_MAX */
     const enum format *formats; /* ended by FORMAT_NONE; the first is the default */
     const enum format *accepts; /* formats of the input body, ended by FORMAT_NONE; NULL for none */
+    const struct column_role
+        *columns;                 /* SERIES: which columns of a table are which of its arrays */
     const struct job_path *paths; /* ended by pattern NULL, or NULL */
     int version;                  /* part of the ETag: raise it when results change */
+    bool portable; /* results other than JSON have the same bytes from every device and backend */
 
     /** Cross-field checks and normalisation (may rewrite `auto` values). Complains of bad fields.
         `data` is the input block (SERIES: the arrays), or NULL. Front thread; bounded time. */
     void (*check)(void *params, const struct input *input, const uint8_t *data, enum format format,
                   const struct limits *limits, struct complaints *complaints);
+    /** What the front tells in the header Kiln-Input beside a result that is not JSON: the columns
+        that were used, say, as a dictionary of RFC 9651. NULL: nothing. */
+    void (*describe_input)(const void *params, struct text *out);
     /** Only after a check without complaints. KILN_OK or KILN_JOB_TOO_LARGE on overflow. */
     enum kiln_status (*plan)(const void *params, const struct input *input, enum format format,
                              struct plan *plan);
@@ -107,6 +130,10 @@ struct job_type {
         calls begin and finish). Errors as in backend.h, and KILN_MALFORMED for input that turns
         out to be broken. */
     enum kiln_status (*run)(struct task *task);
+
+    /** Writes the value of the answer's header Kiln-Precision for checked parameters; NULL: there
+        is none. */
+    void (*precision)(const void *params, char *text, size_t size);
 
     /** May both run in one group: small jobs of one shape that differ only in what run_group takes
         for each? Asked with `other` == `one` too: is it small enough. NULL: never. In the front,
@@ -134,11 +161,13 @@ void job_types_assert(void);
 /** One job. Filled by the front, owned by the dispatcher between submit and done. */
 struct job {
     const struct job_type *type;
-    uint64_t id;        /* unique in this daemon, given by dispatch_submit */
-    enum format format; /* of the result */
-    char device[24];    /* wanted device ("cuda:0"), "" for any */
+    struct job_id id;     /* given by dispatch_submit where it is empty */
+    enum format format;   /* of the result */
+    char device[24];      /* wanted device ("cuda:0"), "" for any */
+    struct holder holder; /* whose share of the arena its blocks are taken from */
     uint32_t owner;     /* who may cancel it (the submitter's number), 0 for nobody in particular */
     struct trace trace; /* of the request that brought it; empty for none */
+    char request_id[REQUEST_ID_MAX + 1]; /* of that request; "" for none */
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
     struct input input;
     struct block body;   /* input block; empty for none */
@@ -151,6 +180,7 @@ struct job {
     char detail[JOB_DETAIL_MAX];
     uint64_t result_size;
     struct timing timing;
+    struct remarks remarks;
     char device_name[24]; /* that ran it */
     double joules;        /* estimate: its share of the device's power while it ran; 0: unknown */
 
@@ -161,11 +191,16 @@ struct job {
         name another client in watch_fd. NULL: it is to end. The dispatcher's thread, under its
         lock: must not call the dispatcher. */
     bool (*deserted)(struct job *job);
+    /** Whether its result is also for another request, of this X-Request-Id and one of `owner`'s
+        (0: of anybody's). The dispatcher's lock is held: must not call the dispatcher. NULL: for no
+        other. */
+    bool (*shared)(const struct job *job, const char *request_id, uint32_t owner);
     void *context;     /* the owner's */
     uint64_t since_ns; /* when its deadline began to run, clock_ns; 0: when it is submitted */
 
     /* the dispatcher's own */
     struct job *next, *previous;
+    uint64_t number; /* in the order of submission */
     uint64_t submitted_ns, started_ns, deadline_ns;
     int attempt;
     int shortages;     /* runs that ended for want of device memory */
@@ -173,7 +208,9 @@ struct job {
     int worker;        /* that runs it, or died with it */
     int suspect;       /* the first one that died with it, once attempt is 1 */
     int state;
-    bool revoked; /* dispatch_cancel has asked for its end */
+    bool starved;        /* has waited for memory */
+    uint64_t starved_at; /* arena_gives when there was none last */
+    bool revoked;        /* dispatch_cancel has asked for its end */
 };
 
 #endif

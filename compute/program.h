@@ -14,8 +14,9 @@
 
 /** The first descriptor that a child is given; the others follow. */
 #define PROGRAM_FD 3
-/** Those to be given lie from here on, so that putting one in its place cannot hit another. */
-#define PROGRAM_HIGH_FD 64
+/** Those to be given, fewer than five, lie from here on, so that putting one in its place cannot
+   hit another. No higher than that: limits of open files may be low. */
+#define PROGRAM_HIGH_FD 8
 
 /** Starts `path` with `count` descriptors as PROGRAM_FD, …, and `out` as standard output unless -1.
     `arguments` end with NULL; standard input is empty. 0, with the id in `pid`, or an errno. */

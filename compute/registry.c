@@ -45,6 +45,7 @@ static size_t member_size(enum field_type type) {
         [FIELD_INT] = sizeof(int64_t),
         [FIELD_REAL] = sizeof(double),
         [FIELD_ENUM] = sizeof(int32_t),
+        [FIELD_TEXT] = sizeof(char),
         [FIELD_ARRAY] = sizeof(struct array_ref),
         [FIELD_BLOB] = 0,
     };
@@ -55,12 +56,13 @@ static void fields_assert(const struct job_type *type) {
     size_t count = 0;
     for (const struct field *field = type->fields; field->name; field++, count++) {
         assert(count < 64 && "form.seen has 64 bits");
-        assert(field->offset + member_size(field->type) <= type->params_size);
+        size_t more = field->type == FIELD_TEXT ? (size_t)field->max : 0;
+        assert(field->offset + member_size(field->type) + more <= type->params_size);
         assert(!member_size(field->type) || field->offset % _Alignof(int32_t) == 0 ||
-               field->type == FIELD_BOOL);
+               field->type == FIELD_BOOL || field->type == FIELD_TEXT);
         assert((field->type == FIELD_ENUM) == (field->choices != NULL));
         assert(field->help && *field->help);
-        assert((field->type != FIELD_BOOL && field->type != FIELD_ENUM) || field->preset);
+        assert(field->type != FIELD_BOOL || field->preset);
         for (const struct field *other = type->fields; other < field; other++)
             assert(strcmp(other->name, field->name) != 0);
     }
@@ -68,6 +70,20 @@ static void fields_assert(const struct job_type *type) {
     struct complaints complaints = {0};
     struct form form;
     form_init(&form, type->fields, params, &complaints); /* asserts that every default is valid */
+}
+
+static void columns_assert(const struct job_type *type) {
+    const struct form form = {.fields = type->fields};
+    size_t count = 0;
+    for (const struct column_role *role = type->columns; role && role->field; role++, count++) {
+        const struct field *array = form_find(&form, role->field);
+        const struct field *choice = form_find(&form, role->choice);
+        assert(array && array->type == FIELD_ARRAY && (array->flags & FIELD_GAPS));
+        assert(choice && choice->type == FIELD_TEXT && choice->max == COLUMN_TEXT_MAX - 1);
+        assert(role->names && (!role->patterns || count > 0));
+        (void)array, (void)choice;
+    }
+    assert(count <= COLUMN_ROLES && (count > 0) == (type->input == INPUT_SERIES));
 }
 
 static void paths_assert(const struct job_type *type) {
@@ -91,6 +107,7 @@ void job_types_assert(void) {
         assert(type->version > 0);
         assert(job_type_find(type->name) == type && "names are unique");
         fields_assert(type);
+        columns_assert(type);
         paths_assert(type);
     }
 }

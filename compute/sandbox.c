@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
@@ -30,6 +31,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -150,21 +152,96 @@ static int program_install(const struct program *program, unsigned flags) {
     return (int)result;
 }
 
-/* Landlock beside the filter, for workers: no program of any file can be run and no device node be
-   made, which they could not anyway; what counts is that the kernel keeps a process in such a
-   domain away from all outside it: it cannot open /proc/PID/mem of the front or the spawner. False
-   where the kernel has no Landlock (before 5.13, or not enabled). */
-static bool domain_enter(void) {
+/* ---- files ---- */
+
+#define READS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+
+/* Descriptors of what sandbox_file names, opened while it may be. */
+static int file_fds[SANDBOX_FILES];
+static size_t file_count;
+static bool files_closed;
+
+void sandbox_file(const char *path) {
+    int fd = path[0] != '\0' && file_count < SANDBOX_FILES ? open(path, O_PATH | O_CLOEXEC) : -1;
+    if (fd >= 0) {
+        file_fds[file_count++] = fd;
+    }
+}
+
+/* The root folder would be everything: there it is the file alone. */
+static void folder_add(const char *path) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    size_t size = slash != NULL ? (size_t)(slash - path) : 1;
+    if (size == 0) {
+        sandbox_file(path);
+    } else if (size < sizeof folder) {
+        memcpy(folder, slash != NULL ? path : ".", size);
+        folder[size] = '\0';
+        sandbox_file(folder);
+    }
+}
+
+void sandbox_folder_of(const char *path) {
+    char target[PATH_MAX];
+    if (path[0] != '\0') {
+        folder_add(path);
+    }
+    if (path[0] != '\0' && realpath(path, target) != NULL) {
+        folder_add(target);
+    }
+}
+
+bool sandbox_files_closed(void) {
+    return files_closed;
+}
+
+static bool rule_add(int rules, int fd) {
+    struct stat status;
+    struct landlock_path_beneath_attr rule = {.allowed_access = READS, .parent_fd = fd};
+    if (fd < 0 || fstat(fd, &status) != 0) {
+        return true; /* it is not there: nothing to be allowed */
+    }
+    if (!S_ISDIR(status.st_mode)) {
+        rule.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE;
+    }
+    return syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
+}
+
+static bool rules_add(int rules, const char *const *paths) {
+    bool good = true;
+    for (; *paths != NULL && good; paths++) {
+        int fd = open(*paths, O_PATH | O_CLOEXEC);
+        good = rule_add(rules, fd);
+        if (fd >= 0) {
+            close(fd);
+        }
+    }
+    for (; file_count > 0; file_count--) {
+        good = rule_add(rules, file_fds[file_count - 1]) && good;
+        close(file_fds[file_count - 1]);
+    }
+    return good;
+}
+
+/* Landlock beside the filter: no program of any file can be run and no device node be made, which
+   could not be anyway; files are read from the profile's list, where it has one; and the kernel
+   keeps a process in such a domain away from all outside it: it cannot open /proc/PID/mem of
+   another. False where the kernel has no Landlock (before 5.13, or not enabled). */
+static bool domain_enter(enum sandbox_profile profile) {
+    const char *const *readable = sandbox_readable[profile];
     const struct landlock_ruleset_attr handled = {
         .handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
-                             LANDLOCK_ACCESS_FS_MAKE_BLOCK};
+                             LANDLOCK_ACCESS_FS_MAKE_BLOCK | (readable != NULL ? READS : 0)};
     int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0);
     if (rules < 0) {
         return false;
     }
-    bool done = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+    bool done = (readable == NULL || rules_add(rules, readable)) &&
+                prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
                 syscall(SYS_landlock_restrict_self, rules, 0) == 0;
     close(rules);
+    files_closed = files_closed || (done && readable != NULL);
     return done;
 }
 
@@ -253,8 +330,10 @@ static enum sandbox_state state_wanted(enum sandbox_profile profile) {
         return SANDBOX_OFF;
     }
     if (text && strcmp(text, "report") == 0) {
-        bool first = profile == SANDBOX_SPAWNER || profile == SANDBOX_OPENING;
-        return first ? SANDBOX_OFF : SANDBOX_REPORT;
+        /* of two steps one reports: a filter that does can have no other beside it */
+        bool other =
+            profile == SANDBOX_SPAWNER || profile == SANDBOX_OPENING || profile == SANDBOX_SHUT;
+        return other ? SANDBOX_OFF : SANDBOX_REPORT;
     }
     return SANDBOX_ON;
 }
@@ -267,8 +346,8 @@ enum sandbox_state sandbox_enter(enum sandbox_profile profile) {
         return state;
     }
     program_make(&program, profile, state == SANDBOX_REPORT);
-    bool apart = state == SANDBOX_ON && (profile == SANDBOX_CPU || profile == SANDBOX_CUDA) &&
-                 domain_enter();
+    bool domain = profile == SANDBOX_CPU || profile == SANDBOX_CUDA || profile == SANDBOX_OPENING;
+    bool apart = state == SANDBOX_ON && domain && domain_enter(profile);
     bool done =
         state == SANDBOX_REPORT ? report_enter(&program) : program_install(&program, 0) == 0;
     if (!done) {
@@ -278,6 +357,8 @@ enum sandbox_state sandbox_enter(enum sandbox_profile profile) {
     log_write(profile == SANDBOX_OPENING ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO,
               "sandbox %s, %d system calls allowed%s",
               state == SANDBOX_REPORT ? "reports and refuses nothing" : "on", program.calls,
-              apart ? ", apart from other processes" : "");
+              files_closed ? ", apart from other processes and files"
+              : apart      ? ", apart from other processes"
+                           : "");
     return state;
 }

@@ -66,24 +66,23 @@ static const struct sandbox_call common[] = {
     IS(fcntl, 2, F_DUPFD_CLOEXEC),
     /* waiting for them */
     ANY(ppoll), ANY(pselect6), ANY(epoll_create1), ANY(epoll_ctl), ANY(epoll_pwait), ANY(eventfd2),
-    /* files to be read: /proc and /sys for figures, keys on SIGHUP, the time zone */
-    BITS(openat, 3, READ_ONLY, O_RDONLY), ANY(newfstatat), ANY(statx), ANY(readlinkat),
-    ANY(faccessat), END};
+    /* what files there are */
+    ANY(newfstatat), ANY(statx), ANY(readlinkat), ANY(faccessat), END};
 
 /* The same by the names that older machines have for it as well. */
 static const struct sandbox_call common_old[] = {
 #ifdef __x86_64__
-    ANY(time),
-    ANY(poll),
-    ANY(select),
-    ANY(epoll_wait),
-    ANY(stat),
-    ANY(lstat),
-    ANY(readlink),
-    ANY(access),
-    BITS(open, 2, READ_ONLY, O_RDONLY),
+    ANY(time), ANY(poll),  ANY(select),   ANY(epoll_wait),
+    ANY(stat), ANY(lstat), ANY(readlink), ANY(access),
 #endif
     END};
+
+/* Files to be read: /proc and /sys for figures, keys on SIGHUP, the time zone. */
+static const struct sandbox_call reading[] = {BITS(openat, 3, READ_ONLY, O_RDONLY),
+#ifdef __x86_64__
+                                              BITS(open, 2, READ_ONLY, O_RDONLY),
+#endif
+                                              END};
 
 /* Memory, but no new code in it, neither from files nor made at run time. */
 static const struct sandbox_call no_code[] = {BITS(mmap, 3, PROT_EXEC, 0),
@@ -107,7 +106,7 @@ static const struct sandbox_call front[] = {
     /* the end of a worker, of the spawner, of this process */
     IS(pidfd_send_signal, 2, SIGKILL), ANY(waitid), END};
 
-static const struct sandbox_call *const front_lists[] = {common,  common_old, no_code,
+static const struct sandbox_call *const front_lists[] = {common,  common_old, reading, no_code,
                                                          own_end, front,      NULL};
 
 /* Until it listens: addresses, the port, its threads, its certificate, the file for --port-file. */
@@ -123,6 +122,8 @@ static const struct sandbox_call opening[] = {IS(socket, 1, AF_INET),
                                               ANY(fcntl),
                                               ANY(seccomp),
                                               IS(prctl, 1, PR_SET_NO_NEW_PRIVS),
+                                              ANY(capget), /* giving up the right to bind */
+                                              ANY(capset),
                                               END};
 
 static const struct sandbox_call opening_old[] = {
@@ -132,12 +133,47 @@ static const struct sandbox_call opening_old[] = {
     END};
 
 static const struct sandbox_call *const opening_lists[] = {
-    common, common_old, no_code, own_end, threads, front, opening, opening_old, NULL};
+    common, common_old, reading, no_code, own_end, threads, front, opening, opening_old, NULL};
+
+/* Of files, what it may read from then on. Names of hosts, for --listen; the C library and GnuTLS
+   look into some of these at any time. The folder of the key file and the files of TLS come on top.
+ */
+static const char *const opening_files[] = {"/proc/self", /* figures of this process */
+                                            "/etc/hosts",
+                                            "/etc/host.conf",
+                                            "/etc/nsswitch.conf",
+                                            "/etc/resolv.conf",
+                                            "/etc/gai.conf",
+                                            "/etc/services",
+                                            "/etc/localtime",
+                                            "/usr/share/zoneinfo",
+                                            "/etc/gnutls",
+                                            "/etc/crypto-policies",
+                                            NULL};
 
 /* ---- the worker on the CPU: its arena and its two sockets are there before it starts ---- */
 
-static const struct sandbox_call *const cpu_lists[] = {common,  common_old, no_code,
-                                                       own_end, threads,    NULL};
+/* The last rows are for the next step, where the kernel has no Landlock. */
+static const struct sandbox_call cpu_more[] = {ANY(seccomp), IS(prctl, 1, PR_SET_NO_NEW_PRIVS),
+                                               END};
+
+static const struct sandbox_call *const cpu_lists[] = {common,  common_old, reading,  no_code,
+                                                       own_end, threads,    cpu_more, NULL};
+static const struct sandbox_call *const shut_lists[] = {common,  common_old, no_code,
+                                                        own_end, threads,    NULL};
+
+/* Figures of the system, for /v1/devices and for how much memory there is. */
+static const char *const cpu_files[] = {"/proc/self",
+                                        "/proc/cpuinfo",
+                                        "/proc/meminfo",
+                                        "/proc/stat",
+                                        "/sys/devices/system",
+                                        "/sys/devices/virtual/thermal",
+                                        "/sys/class/thermal",
+                                        "/sys/fs/cgroup",
+                                        "/etc/localtime",
+                                        "/usr/share/zoneinfo",
+                                        NULL};
 
 /* ---- the worker on a GPU ----
 
@@ -192,8 +228,8 @@ static const struct sandbox_call other_drivers_old[] = {
     END};
 
 static const struct sandbox_call *const cuda_lists[] = {
-    common,  common_old, driver, driver_old, other_drivers, other_drivers_old,
-    own_end, threads,    NULL,
+    common,        common_old,        reading, driver,  driver_old,
+    other_drivers, other_drivers_old, own_end, threads, NULL,
 };
 
 /* ---- the spawner ----
@@ -206,7 +242,8 @@ static const struct sandbox_call spawner[] = {
     BITS(clone, 1, NEW_SPACES, 0), ANY(execve), ANY(pidfd_open), ANY(kill), ANY(tgkill),
     ANY(pidfd_send_signal),
     /* the worker's own list, on top of this one */
-    ANY(seccomp), ANY(landlock_create_ruleset), ANY(landlock_restrict_self), END};
+    ANY(seccomp), ANY(landlock_create_ruleset), ANY(landlock_add_rule), ANY(landlock_restrict_self),
+    END};
 
 static const struct sandbox_call spawner_old[] = {
 #ifdef __x86_64__
@@ -215,14 +252,19 @@ static const struct sandbox_call spawner_old[] = {
     END};
 
 static const struct sandbox_call *const spawner_lists[] = {
-    common,  common_old,  driver, driver_old, other_drivers, other_drivers_old,
-    spawner, spawner_old, NULL,
+    common,        common_old,        reading, driver,      driver_old,
+    other_drivers, other_drivers_old, spawner, spawner_old, NULL,
 };
 
 const struct sandbox_call *const *const sandbox_allowed[SANDBOX_PROFILES] = {
     [SANDBOX_OPENING] = opening_lists, [SANDBOX_FRONT] = front_lists,
     [SANDBOX_SPAWNER] = spawner_lists, [SANDBOX_CPU] = cpu_lists,
-    [SANDBOX_CUDA] = cuda_lists,
+    [SANDBOX_SHUT] = shut_lists,       [SANDBOX_CUDA] = cuda_lists,
+};
+
+const char *const *const sandbox_readable[SANDBOX_PROFILES] = {
+    [SANDBOX_OPENING] = opening_files, /* and so the front: a domain stays */
+    [SANDBOX_CPU] = cpu_files,
 };
 
 /* ---- what nothing here would ever do ---- */

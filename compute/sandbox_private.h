@@ -24,6 +24,8 @@ struct sandbox_call {
 
 /** What each profile allows. */
 extern const struct sandbox_call *const *const sandbox_allowed[SANDBOX_PROFILES];
+/** Files and folders that each profile may read, ended by NULL; NULL where it may read all. */
+extern const char *const *const sandbox_readable[SANDBOX_PROFILES];
 /** What ends the process, in every profile. */
 extern const struct sandbox_call sandbox_hostile[];
 /** What answers ENOSYS, in every profile, so that the C library takes another way. */

@@ -9,6 +9,7 @@
  */
 #include "compute/spawner.h"
 
+#include "compute/capabilities.h"
 #include "compute/log.h"
 #include "compute/program.h"
 #include "compute/sandbox.h"
@@ -226,6 +227,7 @@ int spawner_run(void) {
     struct spawner_request request;
     int fds[FDS_MAX], children = 0, state = 0;
     log_init(log_level_environment(), "spawner");
+    capabilities_drop(); /* its children inherit none */
     int socket = prepare();
     if (socket < 0) {
         fprintf(stderr, "kilnd spawner: started by kilnd only\n");

@@ -32,11 +32,13 @@ static unsigned distance(const char *a, const char *b) {
 }
 
 void spelling_consider(const char *name, const char *candidate, const char **best) {
-    size_t length = strlen(name);
-    if (length > SPELLING_MAX || strlen(candidate) > SPELLING_MAX)
+    size_t length = strnlen(name, SPELLING_MAX + 1), other = strlen(candidate);
+    size_t limit = length < 4 ? 1 : length < 8 ? 2 : 3;
+    /* as many letters more or less are as many mistakes: most candidates end here */
+    if (length > SPELLING_MAX || other > SPELLING_MAX || length > other + limit ||
+        other > length + limit)
         return;
     unsigned found = distance(name, candidate);
-    unsigned limit = length < 4 ? 1 : length < 8 ? 2 : 3;
     if (found <= limit && (!*best || found < distance(name, *best)))
         *best = candidate;
 }

@@ -27,9 +27,18 @@ static const char help_FORBIDDEN[] =
     "for what the daemon tells about itself, compute for jobs, admin for cancelling the jobs of "
     "other keys. Sending the request again does not help; another key may.";
 
+static const char help_CROSS_SITE[] =
+    "A web page of another site made a browser send this request. Without keys, whoever is asked "
+    "by "
+    "a browser cannot tell its user's wish from a stranger's page, so only the daemon's own pages "
+    "may ask, and those of the origins that --cors-origin names (https://a.example; * for all). "
+    "Open the address in the browser's own address line, ask from a program, start the daemon "
+    "with --cors-origin, or with keys. Behind a proxy that changes the Host header, pass it on "
+    "as it came.";
+
 static const char help_NOT_FOUND[] =
-    "No route has this address, or the job, tile or page that it names does not exist (a job's "
-    "result is kept for a limited time only). GET / lists what this daemon serves, and "
+    "No route has this address, or the job, tile or page that it names does not exist (a job that "
+    "has ended is not listed any more). GET / lists what this daemon serves, and "
     "GET /openapi.yaml describes every address.";
 
 static const char help_METHOD[] =
@@ -47,10 +56,10 @@ static const char help_REVOKED[] =
     "so it is for all requests that waited for the same job. "
     "Nothing is wrong with the request: send it again if the result is still wanted.";
 
-static const char help_LENGTH_REQUIRED[] =
-    "The daemon decides from the Content-Length whether a body fits before it reads it, so a "
-    "request with a body must carry one; chunked bodies of unknown length are not taken. Most "
-    "clients send it when the body is given as a file or a string (curl: --data-binary @file).";
+static const char help_PRECONDITION[] =
+    "If-None-Match names the result that this request would have, by its ETag, or is *: the client "
+    "has it already, so no job was run. GET and HEAD answer 304 then; for other methods "
+    "RFC 9110 (13.1.2) asks for this status. Leave If-None-Match out to have the result again.";
 
 static const char help_TOO_LARGE[] =
     "The body, or something that it decodes to, is larger than a limit of this daemon. The "
@@ -89,6 +98,10 @@ static const char help_LIMITED[] =
     "your address has sent too many keys that the daemon does not know. A right key is taken at "
     "any time.";
 
+static const char help_HEAD_TOO_LARGE[] =
+    "The request line and the headers together, with 64 bytes more for each header, have more than "
+    "24 KiB. Send fewer or shorter ones, and parameters as a JSON body with POST.";
+
 static const char help_CANCELLED[] =
     "The connection was closed by the client before the result was "
     "there. The job was dropped from the queue, or stopped if it was running, and its result "
@@ -115,9 +128,10 @@ static const char help_NO_DEVICE[] =
     "and the reason. Broken devices are tried again from time to time.";
 
 static const char help_NO_MEMORY[] =
-    "The daemon's arena for inputs and results, or the device's memory, is full now with other "
-    "jobs. Nothing is wrong with the request: try again after the number of seconds in the "
-    "Retry-After header, or start the daemon with a larger --arena.";
+    "The daemon's arena for inputs and results, this client's share of it, or the device's memory "
+    "is taken now by other jobs and by answers that have not been read yet. Nothing is wrong with "
+    "the request: try again after the number of seconds in the Retry-After header, or start the "
+    "daemon with a larger --arena.";
 
 static const char help_DRAINING[] =
     "The daemon was told to stop: it finishes the jobs that it has and takes no new ones. Try "

@@ -18,11 +18,12 @@
     X(MALFORMED, 400, "malformed", "The request could not be parsed")                              \
     X(UNAUTHORIZED, 401, "unauthorized", "A key is needed")                                        \
     X(FORBIDDEN, 403, "forbidden", "The key does not allow this")                                  \
+    X(CROSS_SITE, 403, "cross-site", "This daemon does not answer to pages of other sites")        \
     X(NOT_FOUND, 404, "not-found", "There is nothing at this address")                             \
     X(METHOD, 405, "method-not-allowed", "This address does not take this method")                 \
     X(NOT_ACCEPTABLE, 406, "not-acceptable", "No representation matches the Accept header")        \
     X(REVOKED, 409, "revoked", "Another request cancelled the job")                                \
-    X(LENGTH_REQUIRED, 411, "length-required", "The body needs a Content-Length")                  \
+    X(PRECONDITION, 412, "precondition-failed", "The client has this result already")              \
     X(TOO_LARGE, 413, "too-large", "The request is larger than this daemon accepts")               \
     X(URI_TOO_LONG, 414, "uri-too-long", "The address is longer than this daemon accepts")         \
     X(MEDIA_TYPE, 415, "unsupported-media-type",                                                   \
@@ -31,6 +32,7 @@
     X(INVALID, 422, "invalid-fields", "Some fields are missing, unknown or out of range")          \
     X(UNSUPPORTED, 422, "unsupported", "This combination is not available")                        \
     X(LIMITED, 429, "rate-limited", "A limit of requests has been reached")                        \
+    X(HEAD_TOO_LARGE, 431, "head-too-large", "The headers are larger than this daemon accepts")    \
     X(CANCELLED, 499, "cancelled", "The client went away")                                         \
     X(INTERNAL, 500, "internal", "The daemon failed")                                              \
     X(DEVICE_FAULT, 500, "device-fault", "The device failed on this job twice")                    \

@@ -150,11 +150,12 @@ static void start_failed(struct dispatch *dispatch, struct supervisor *superviso
 
 void supervisor_start(struct dispatch *dispatch, struct supervisor *supervisor) {
     struct spawned spawned;
-    char why[160] = "there is no memory in the arena for its control blocks";
+    char why[160] = "there is no room in the arena for its own blocks";
     supervisor->blameless = supervisor->failed = false;
     if ((supervisor->control.size == 0 &&
          arena_take(dispatch->arena, PLACES_MAX * sizeof(struct control), &supervisor->control) !=
              KILN_OK) ||
+        canary_reserve(dispatch, supervisor) != KILN_OK ||
         spawn_worker(dispatch, supervisor->name, &spawned, why, sizeof why) != KILN_OK) {
         start_failed(dispatch, supervisor, why);
         return;

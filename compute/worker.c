@@ -72,15 +72,21 @@ static bool notice_send(const struct worker *worker, enum notice_kind kind, cons
     return sendmsg(worker->options->control_fd, &message, flags) >= 0 || errno == EAGAIN;
 }
 
-/* A notice with the device's description as it is now. */
-static bool notice_describe(const struct worker *worker, enum notice_kind kind, char *buffer) {
+static void device_describe(const struct worker *worker, char *buffer) {
     struct text text;
     text_init(&text, buffer, NOTICE_TEXT_MAX);
     if (worker->backend->describe(worker->device, &text) != KILN_OK || text.full) {
         text_init(&text, buffer, NOTICE_TEXT_MAX);
         text_string(&text, "{}");
     }
-    return notice_send(worker, kind, text.data, text.size);
+}
+
+/* A notice with the device's description as it is now, or was when it could last be read. */
+static bool notice_describe(const struct worker *worker, enum notice_kind kind, char *buffer) {
+    if (!worker->shut) {
+        device_describe(worker, buffer);
+    }
+    return notice_send(worker, kind, buffer, strlen(buffer));
 }
 
 /* Opens the device and makes the arena known to it; `why` on failure. */
@@ -217,6 +223,10 @@ int worker_run(const struct worker_options *options) {
     }
     log_info("ready with %d slots after %.2f s, %.2f s of them for the device and the arena",
              worker.slots, seconds_since(began), opened);
+    if (kind->shuts && !sandbox_files_closed()) { /* before the first job: it may take us over */
+        device_describe(&worker, buffer);
+        worker.shut = sandbox_enter(SANDBOX_SHUT) == SANDBOX_ON;
+    }
     if (notice_describe(&worker, NOTICE_READY, buffer)) {
         speak_until_closed(&worker, buffer);
     }

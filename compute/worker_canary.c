@@ -24,8 +24,8 @@ static void set_query(struct form *form, const char *query) {
 
 enum kiln_status canary_prepare(const struct job_type *type, void *params, struct input *input,
                                 uint8_t *data, size_t *data_size, struct plan *plan) {
-    static const struct limits unlimited = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
-                                            UINT64_MAX};
+    static const struct limits unlimited = {UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                            UINT64_MAX, UINT64_MAX, UINT64_MAX};
     struct complaints complaints = {.count = 0};
     struct form form;
     *input = (struct input){.kind = INPUT_NONE};

@@ -25,6 +25,7 @@ struct worker {
     uint8_t *arena;
     struct pool *pool; /* threads that help the slots with the host's share; NULL: none */
     int slots;
+    bool shut;           /* can open no file any more: its description stays as it is */
     bool looks;          /* a slot without a command looks for the next one before it sleeps */
     atomic_bool looking; /* one does */
 

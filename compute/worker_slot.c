@@ -11,7 +11,7 @@
 #include "compute/worker_private.h"
 
 #include <errno.h>
-#include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,8 @@
 
 /* How long a slot looks for the next command before it sleeps. */
 #define LOOK_NS UINT64_C(200000)
+/* How long a slot waits for a job before it lets go of memory. */
+#define REST_MS 2000
 
 /* Slots use the same arena block one after the other, ordered by the front: an answer, then the
    next command. ThreadSanitizer sees one process only and has to be told. */
@@ -98,10 +100,38 @@ static void report_warm(struct worker *worker, enum kiln_status status, const ch
     pthread_mutex_unlock(&worker->lock);
 }
 
+/* For a slot that has memory to give back: waits until there is a packet or none has come for a
+   while, and gives it back then. 0: nothing is left to give back, and no packet was taken. */
+static ssize_t packet_await(struct worker *worker, struct stream *stream,
+                            struct command commands[GROUP_MAX], bool *taken) {
+    struct pollfd socket = {.fd = worker->options->job_fd, .events = POLLIN};
+    uint64_t until = clock_ns() + REST_MS * UINT64_C(1000000);
+    *taken = true;
+    for (;;) {
+        uint64_t now = clock_ns();
+        int ready = poll(&socket, 1, now < until ? (int)((until - now) / 1000000) + 1 : 0);
+        if (ready > 0) {
+            ssize_t size = recv(socket.fd, commands, GROUP_MAX * sizeof *commands, MSG_DONTWAIT);
+            if (size >= 0 || errno != EAGAIN) { /* else another slot was faster */
+                return size;
+            }
+        }
+        if (clock_ns() < until) {
+            continue;
+        }
+        if (!worker->backend->rest(stream, true)) {
+            *taken = false;
+            return 0;
+        }
+        until = clock_ns() + REST_MS * UINT64_C(1000000);
+    }
+}
+
 /* Waits for a packet. After a job one slot at a time looks for the next command for a moment:
    waking a thread that sleeps takes longer than a small job. Other slots sleep in recv() meanwhile;
    one that is woken for a packet that is gone sleeps on. */
-static ssize_t packet_wait(struct worker *worker, struct command commands[GROUP_MAX], bool warm) {
+static ssize_t packet_wait(struct worker *worker, struct stream *stream,
+                           struct command commands[GROUP_MAX], bool warm, bool fat) {
     size_t room = GROUP_MAX * sizeof *commands;
     int fd = worker->options->job_fd;
     ssize_t size = -1;
@@ -113,6 +143,13 @@ static ssize_t packet_wait(struct worker *worker, struct command commands[GROUP_
         bool nothing = size < 0 && errno == EAGAIN;
         atomic_store(&worker->looking, false);
         if (!nothing) {
+            return size;
+        }
+    }
+    if (fat) {
+        bool taken;
+        size = packet_await(worker, stream, commands, &taken);
+        if (taken) {
             return size;
         }
     }
@@ -128,7 +165,9 @@ static bool answers_send(const struct worker *worker, struct stream *stream,
     }
     if (short_of_memory) {
         /* What it took before there was no more goes back at once: others need it. */
+        struct timing ignored = {0};
         worker->backend->begin(stream, NULL);
+        worker->backend->finish(stream, &ignored);
     }
     return send(worker->options->job_fd, answers, count * sizeof *answers, MSG_NOSIGNAL) >= 0;
 }
@@ -136,19 +175,23 @@ static bool answers_send(const struct worker *worker, struct stream *stream,
 static void answers_log(const struct command *commands, const struct answer *answers,
                         size_t count) {
     for (size_t i = 0; i < count && log_level_get() >= LOG_LEVEL_DEBUG; i++) {
-        log_about(LOG_LEVEL_DEBUG, &commands[i].trace, "job %016" PRIx64 " ends: %s",
-                  commands[i].id, status_row((enum kiln_status)answers[i].status)->slug);
+        char id[JOB_ID_TEXT];
+        job_id_print(&commands[i].id, id);
+        log_about(LOG_LEVEL_DEBUG, &commands[i].trace, "job %s ends: %s", id,
+                  status_row((enum kiln_status)answers[i].status)->slug);
     }
 }
 
 static void serve(struct worker *worker, struct stream *stream) {
     struct command commands[GROUP_MAX];
     struct answer answers[GROUP_MAX];
+    bool fat = false; /* has memory to give back */
     for (bool warm = false;; warm = true) {
-        ssize_t size = packet_wait(worker, commands, warm);
+        ssize_t size = packet_wait(worker, stream, commands, warm, fat);
         if (size < 0 && errno == EINTR) {
             continue;
         }
+        fat = false;
         if (size <= 0) {
             return; /* the front is gone or lets us go */
         }
@@ -169,6 +212,7 @@ static void serve(struct worker *worker, struct stream *stream) {
                       answers[count - 1].detail);
             _exit(WORKER_EXIT_DEVICE_FAULT);
         }
+        fat = worker->backend->rest(stream, false);
     }
 }
 

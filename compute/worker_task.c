@@ -112,6 +112,7 @@ static void answer_end(const struct command *command, const struct task *task,
                        enum kiln_status status, struct answer *answer) {
     answer->status = status;
     answer->result_size = status == KILN_OK ? task->size : 0;
+    answer->remarks = task->remarks;
     answer->timing.total = (double)(clock_ns() - command->submitted_ns) * 1e-6;
     memcpy(answer->detail, task->detail, sizeof answer->detail);
     answer->detail[sizeof answer->detail - 1] = '\0';

@@ -18,7 +18,8 @@
  *
  * Memory: each stream owns pools (device scratch and pinned host scratch) that keep what they have
  * grown to, so that a job like the ones before it never asks the driver for memory. What upload,
- * reserve, result and host return is valid until the next `begin`. 256-byte aligned.
+ * reserve, result and host return is valid until the next `begin` or `rest`. 256-byte aligned.
+ * What a pool should do about its size is done in `rest`, when nobody waits for the stream.
  *
  * Cancelling: the control block given to begin is read between steps of long work; when `cancel`
  * turns non-zero, launch or wait answers KILN_CANCELLED as soon as it can.
@@ -46,7 +47,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BACKEND_ABI 4
+#define BACKEND_ABI 5
 
 struct device; /* one opened device; each backend defines its own */
 struct stream; /* one slot's queue and pools; likewise */
@@ -86,6 +87,10 @@ struct backend {
     void (*stream_destroy)(struct stream *stream);
 
     enum kiln_status (*begin)(struct stream *stream, struct control *control);
+    /** Between a finish and the next begin: puts the pools in order and gives back what is too much
+        to keep. `idle`: there has been no job for a while; gives back more. True: it is worth to be
+        called with `idle` later. */
+    bool (*rest)(struct stream *stream, bool idle);
     /** Opens a phase (closing the one before): device event, profiler range. */
     enum kiln_status (*phase)(struct stream *stream, enum phase phase);
     /** Device copy of `size` host bytes; NULL where memory ran out. The host bytes must stay

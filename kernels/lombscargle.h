@@ -6,13 +6,24 @@
  * S = Σ w sin, CC = Σ w cos², CS = Σ w cos sin, SS = Σ w sin²; with fit_mean CC -= C², SS -= S²,
  * CS -= C S (and the sums with y lose Y times C or S; the caller passes y with zero weighted mean,
  * or Y ≠ 0 in `y_mean`). standard power p = (SS YC² + CC YS² - 2 CS YC YS) / (YY D), D = CC SS -
- * CS². Where D is not positive beyond rounding (a singular bin: f = 0, two coincident phases) p is
- * the one-parameter fit where that is defined (max(CC,SS) > 0), else NaN.
+ * CS².
  *
  * nterms H > 1 fits cosines and sines of h f, h ≤ H, at once: p is the part of YY that the normal
  * equations of these 2H functions (less their weighted means with fit_mean) explain, as astropy's
- * chi2 method. Functions that depend on others within rounding are left out, the strongest first
- * kept; p is NaN where none is left.
+ * chi2 method.
+ *
+ * Where these equations are near to singular p is computed from the same functions in another basis
+ * (lombscargle_basis.h), in double with fp32 too. Phases f t of samples of weight above 0 that
+ * agree, modulo whole turns, within 2^-48 |f| T (T: between the first and the last sample; so much
+ * rounding leaves in the times) count as one; m is their number. p is the part of YY that what is
+ * independent of the functions at m phases explains:
+ * - fit_mean: min(m, 2H + 1) - 1 dimensions; NaN where there are none, m = 1 (f = 0, all times
+ *   equal modulo 1/f); 1 where each sample has a phase of its own and m ≤ 2H + 1.
+ * - no fit_mean: m dimensions for m ≤ 2H, or m - 1 where no polynomial of these functions and the
+ *   constant vanishes at all phases but has a mean over the turn; 2H above that. p is never NaN; 1
+ *   where there are as many dimensions as samples.
+ *
+ * All p of a curve whose YY is not above 0 are NaN. This is so for every method and backend.
  *
  * Several curves share grid, terms and switches and are computed side by side: series > 0, and one
  * struct lombscargle_curve for each, in host memory (`curves`) and, the same, in the device's
@@ -21,7 +32,8 @@
  * Results: power[series][nf], or the strongest peaks of each curve, peaks[series][peak_count], or
  * both. A peak is a bin, or the middle (the lower of two) of a run of equal bins, above its
  * neighbours; ends of the grid and neighbours that are NaN do not count against it. Peaks fall in
- * power; of equal ones the lower index comes first; places that are left have index -1 and power
+ * rank (lombscargle_rank.h), which is power but for rounding; of equal ones the lower index comes
+ * first; places that are left have index -1 and power
  * NaN. In a list of frequencies neighbours are those of its order.
  *
  * method: DIRECT adds up every sample at every frequency. NUFFT spreads the samples over a fine
@@ -31,8 +43,8 @@
  * be faster for this shape; a shape the NUFFT cannot take (a list, nterms too high) is computed
  * directly.
  *
- * Accuracy on standard power, nterms 1, |t| ≤ 4000, f ≤ 100, n ≤ 4096: fp64 1e-9 absolute; fp32
- * 5e-6 absolute. The phase is reduced in double in both.
+ * Accuracy on standard power in every bin, |t| ≤ 4000, f ≤ 100, n ≤ 4096: fp64 1e-9 absolute; fp32
+ * 5e-6 absolute for nterms 1, 2e-5 above. The phase is reduced in double in both.
  */
 #ifndef KILN_KERNELS_LOMBSCARGLE_H
 #define KILN_KERNELS_LOMBSCARGLE_H

@@ -4,7 +4,8 @@
  * Sums of H terms, in this order: Σ w y cos hθ, Σ w y sin hθ for h = 1 … H, then Σ w cos hθ,
  * Σ w sin hθ for h = 1 … 2H; the weights' own sum is 1. Products of the fitted functions are sums
  * at the difference and the sum of their harmonics, so that these are all that the normal equations
- * need. C11 and device code; operations are fused only where that is written.
+ * need. C11 and device code; operations are fused only where that is written. Where the normal
+ * equations are near to singular nothing can be had from the sums (LOMBSCARGLE_WEAK).
  */
 #ifndef KILN_KERNELS_LOMBSCARGLE_POWER_H
 #define KILN_KERNELS_LOMBSCARGLE_POWER_H
@@ -22,17 +23,29 @@
 #define LOMBSCARGLE_SUMS(terms) (6 * (terms))
 #define LOMBSCARGLE_SUMS_MAX    LOMBSCARGLE_SUMS(LOMBSCARGLE_TERMS_MAX)
 /** Numbers that the solution takes for one frequency, its sums included. */
-#define LOMBSCARGLE_WORK(terms) ((terms) * (9 + 2 * (terms)))
+#define LOMBSCARGLE_WORK(terms) ((terms) * (7 + 2 * (terms)))
 
-/** What rounding leaves of sums whose terms have weight 1 in all: less is nothing. */
-#define LOMBSCARGLE_ROUNDING_FP64 0x1p-45
-#define LOMBSCARGLE_ROUNDING_FP32 0x1p-16
+/** Errors of the sums show in the power over the least that a function, of mean square ½, keeps
+    beside those before it. Where that is less, the bin is weak and is computed by
+    lombscargle_basis.h. */
+#define LOMBSCARGLE_WEAK_FP64 0x1p-13
+#define LOMBSCARGLE_WEAK_FP32 0x1p-4
+
+/** What stands for the power of a weak bin. */
+#define LOMBSCARGLE_WEAK (-1.0)
 
 /** Of one curve and its request. */
 struct lombscargle_model {
-    double yy, psd_factor, rounding;
+    double yy, psd_factor;
+    double weak; /* bins with less are weak */
     int32_t fit_mean, normalization, nterms;
 };
+
+/** `weak` of a curve of n samples: as many parameters fit all values, or nearly, at any frequency,
+    and the rank decides. */
+LOMBSCARGLE_INLINE double lombscargle_weak(double weak, int64_t n, int nterms) {
+    return n <= 2 * nterms + 1 ? 1.0 : weak;
+}
 
 /* Zechmeister & Kürster 2009, eq. 5 to 15, with Σ w cos² = (1 + C2)/2, Σ w sin² = (1 - C2)/2. */
 LOMBSCARGLE_INLINE double lombscargle_power_one(const struct lombscargle_model *model,
@@ -44,13 +57,13 @@ LOMBSCARGLE_INLINE double lombscargle_power_one(const struct lombscargle_model *
         ss -= s * s;
         cs -= c * s;
     }
-    double d = cc * ss - cs * cs, most = cc > ss ? cc : ss;
-    if (!(most > model->rounding) || !(model->yy > 0.0))
+    double d = cc * ss - cs * cs, all = cc + ss; /* what is nothing may come out below 0 */
+    if (!(model->yy > 0.0))
         return (double)NAN;
-    if (d > model->rounding * (cc + ss))
-        return (ss * yc * yc + cc * ys * ys - 2.0 * cs * yc * ys) / (model->yy * d);
-    double projection = cc >= ss ? yc : ys;
-    return projection * projection / (most * model->yy);
+    if (!(all > model->weak && d > model->weak * all))
+        return LOMBSCARGLE_WEAK;
+    double p = (ss * yc * yc + cc * ys * ys - 2.0 * cs * yc * ys) / (model->yy * d);
+    return p > 0.0 ? p : 0.0;
 }
 
 /* Σ w cos hθ and Σ w sin hθ for any whole h. */
@@ -76,8 +89,8 @@ LOMBSCARGLE_INLINE double lombscargle_product(const double *weights, int stride,
                   lombscargle_sine(weights, stride, sine - cosine));
 }
 
-/* The matrix lies behind the sums, its lower triangle row by row, and behind it its diagonal as it
-   was. Numbers of one frequency are `stride` apart. */
+/* The matrix lies behind the sums, its lower triangle row by row. Numbers of one frequency are
+   `stride` apart. */
 LOMBSCARGLE_INLINE int lombscargle_cell(int i, int j) {
     int row = i > j ? i : j, column = i > j ? j : i;
     return row * (row + 1) / 2 + column;
@@ -87,25 +100,23 @@ LOMBSCARGLE_INLINE void lombscargle_equations(const struct lombscargle_model *mo
                                               int stride) {
     const int count = 2 * model->nterms;
     const double *weights = sums + count * stride;
-    double *m = sums + 3 * count * stride, *first = m + count * (count + 1) / 2 * stride;
+    double *m = sums + 3 * count * stride;
     for (int i = 0; i < count; i++) {
         for (int j = 0; j <= i; j++) {
             double mean = model->fit_mean ? weights[i * stride] * weights[j * stride] : 0.0;
             m[lombscargle_cell(i, j) * stride] = lombscargle_product(weights, stride, i, j) - mean;
         }
-        first[i * stride] = m[lombscargle_cell(i, i) * stride];
     }
 }
 
-/* The largest pivot that is left of those that rounding has not eaten up; -1: none. */
+/* The largest pivot that is left; -1: none is above `weak`. */
 LOMBSCARGLE_INLINE int lombscargle_pivot(const struct lombscargle_model *model, const double *m,
-                                         const double *first, int stride, int used) {
-    double most = 0.0;
+                                         int stride, int used) {
+    double most = model->weak;
     int pivot = -1;
     for (int i = 0; i < 2 * model->nterms; i++) {
         double value = m[lombscargle_cell(i, i) * stride];
-        if (!(used >> i & 1) && value > most && value > model->rounding &&
-            value > 4.0 * model->rounding * first[i * stride]) {
+        if (!(used >> i & 1) && value > most) {
             most = value;
             pivot = i;
         }
@@ -119,10 +130,14 @@ LOMBSCARGLE_INLINE double lombscargle_power_many(const struct lombscargle_model 
                                                  double *sums, int stride) {
     const int count = 2 * model->nterms;
     double *b = sums, *m = sums + 3 * count * stride, explained = 0.0;
-    const double *first = m + count * (count + 1) / 2 * stride;
-    int used = 0, pivot;
+    int used = 0;
+    if (!(model->yy > 0.0))
+        return (double)NAN;
     lombscargle_equations(model, sums, stride);
-    while ((pivot = lombscargle_pivot(model, m, first, stride, used)) >= 0) {
+    for (int step = 0; step < count; step++) {
+        int pivot = lombscargle_pivot(model, m, stride, used);
+        if (pivot < 0)
+            return LOMBSCARGLE_WEAK;
         double inverse = 1.0 / m[lombscargle_cell(pivot, pivot) * stride];
         double share = b[pivot * stride] * inverse;
         explained += b[pivot * stride] * share;
@@ -138,7 +153,7 @@ LOMBSCARGLE_INLINE double lombscargle_power_many(const struct lombscargle_model 
                         factor * m[lombscargle_cell(j, pivot) * stride];
         }
     }
-    return used && model->yy > 0.0 ? explained / model->yy : (double)NAN;
+    return explained / model->yy;
 }
 
 /** A standard power in the normalization asked for. */

@@ -191,7 +191,7 @@ RUN
     chmod 755 "$bundle/tests/run.sh"
 fi
 
-cp "$root/LICENSE" "$bundle/LICENSE"
+cp "$root/LICENSE" "$root/NOTICE" "$bundle/"
 for program in "$bundle"/bin/* "$bundle"/tests/*; do
     case $program in
     *.sh | *'*') ;;

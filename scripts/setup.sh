@@ -36,13 +36,16 @@ python3                 the oracles' language
 python3-numpy           oracle for Jacobi, Laplacian and Mandelbrot
 python3-scipy           oracle for Lomb-Scargle and sine transforms
 python3-astropy         oracle for Lomb-Scargle
+python3-mpmath          oracle for Lomb-Scargle where doubles do not reach, in 60 digits
 python3-matplotlib      oracle for colours and shading
 python3-pil             oracle for PNG
 python3-yaml            reads api/openapi.yaml
 python3-jsonschema      checks its examples
 python3-venv            a private place for schemathesis
-clang-format-14         checks the layout of the sources
-git                     lists the sources for those checks"
+git                     lists the sources for scripts/lint.sh"
+# Installed where the distribution has it; what uses it is skipped, and says so, where it is not.
+SETUP_LINT_PACKAGES="
+clang-format-14         checks the layout of the sources"
 
 setup_say() {
     printf '==> %s\n' "$*"
@@ -92,10 +95,26 @@ setup_need() {
     setup_install "${missing[@]}"
 }
 
+# setup_offered ROWS: the rows whose package this machine's lists have.
+setup_offered() {
+    local package why
+    command -v apt-cache >/dev/null || return 0
+    while read -r package why; do
+        [[ -z $package ]] && continue
+        if setup_installed "$package" || [[ -n $(apt-cache madison "$package" 2>/dev/null) ]]; then
+            printf '%-24s%s\n' "$package" "$why"
+        fi
+    done <<<"$1"
+}
+
 setup_packages() {
     local rows=$SETUP_BUILD_PACKAGES
     [[ ${1:-} == tests ]] && rows+=$SETUP_TEST_PACKAGES
-    setup_need "$rows"
+    setup_need "$rows" || return 1
+    if [[ ${1:-} == tests ]]; then # after the lists are there, which a new machine does not have
+        rows=$(setup_offered "$SETUP_LINT_PACKAGES")
+        [[ -z $rows ]] || setup_need "$rows" || setup_say "going on without them"
+    fi
 }
 
 # The folder of a toolkit that is already on the machine, or nothing. The compiler itself says where

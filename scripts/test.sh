@@ -10,6 +10,7 @@
 #   --require-cuda   the same, and fail without the CUDA backend; CI=true means this
 #   -L, -R, -j       handed to ctest: a label (unit, fuzz, kernel, api, oracle), a name, parallelism
 #
+# A finding of scripts/lint.sh is told and, with CI=true, a failure.
 # KILN_TEST_DEVICE chooses the device of the API and oracle tests (cpu by default).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -76,8 +77,10 @@ setup_configure -DKILN_TESTS=ON -DKILN_WERROR=ON "-DKILN_CUDA=$require"
 setup_say "Build"
 cmake --build "$SETUP_BUILD" --parallel "$(nproc)"
 setup_say "Lint"
-lint=0
+# What the layout of the sources is like says nothing about this machine: only CI fails for it.
+lint=0 lint_means=""
 ./scripts/lint.sh || lint=1
+[[ ${CI:-} == true ]] || lint_means=": the tests decide the result all the same"
 
 setup_say "Test"
 built=$SECONDS
@@ -87,11 +90,12 @@ summarise() {
     while IFS= read -r line; do
         if [[ $line == *"% tests passed, "* ]]; then
             setup_say "$((SECONDS - started)) s in all: set-up, build and lint $((built - started)) s, tests $((SECONDS - built)) s"
-            if [[ $lint != 0 ]]; then setup_say "lint FAILED (see above)"; fi
+            if [[ $lint != 0 ]]; then setup_say "lint FAILED (see above)$lint_means"; fi
         fi
         printf '%s\n' "$line"
     done
 }
 tests=0
 (cd "$SETUP_BUILD" && ctest --output-on-failure -j "$jobs" "${ctest_arguments[@]}" 2>&1) | summarise || tests=1
-exit $((lint | tests))
+if [[ ${CI:-} == true && $lint != 0 ]]; then exit 1; fi
+exit $tests

@@ -14,6 +14,7 @@
 #define FIRST_FD 3
 
 static int passed = -1;
+static bool taken;
 
 static long number_of(const char *name) {
     const char *text = getenv(name);
@@ -71,6 +72,7 @@ bool activation_take(char *why, size_t why_size) {
         return false;
     }
     passed = FIRST_FD;
+    taken = true;
     return true;
 }
 
@@ -78,4 +80,8 @@ int activation_socket(void) {
     int fd = passed;
     passed = -1;
     return fd;
+}
+
+bool activation_taken(void) {
+    return taken;
 }

@@ -19,5 +19,7 @@
 bool activation_take(char *why, size_t why_size);
 /** The socket, which is the caller's from now on; -1 for none. */
 int activation_socket(void);
+/** Whether a socket was passed. */
+bool activation_taken(void);
 
 #endif

@@ -1,33 +1,53 @@
 /*
  * active.c: /v1/jobs and /v1/jobs/{id}.
+ *
+ * A client that waits for a job knows the id of its request before any answer: it has sent it. So
+ * it finds its job by `request_id`, also where it shares another's. With keys, ids of requests are
+ * told to, and asked by, the requests' own key and `admin` only.
  */
 #include "server/active.h"
 
 #include "server/problem.h"
 #include "server/reply.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define JSON_MEDIA "application/json"
-#define ID_DIGITS  16
 
 /* A text being printed, and whether a comma is due. */
 struct list {
     struct text *text;
+    const struct exchange *exchange;
     bool any;
 };
 
-static void view_print(struct text *text, const struct job_view *view) {
-    text_format(text,
-                "{\"id\":\"%016" PRIx64 "\",\"type\":\"%s\",\"state\":\"%s\",\"device\":", view->id,
-                view->type, view->running ? "running" : "queued");
-    if (view->device[0] != '\0') {
-        text_json_string(text, view->device, strlen(view->device));
+static void optional_print(struct text *text, const char *value) {
+    if (value[0] != '\0') {
+        text_json_string(text, value, strlen(value));
     } else {
         text_string(text, "null");
     }
+}
+
+/* Whose names of requests this request may know: its key's, or (0) everybody's. */
+static uint32_t owner_asked(const struct exchange *exchange) {
+    return access_allows(exchange, SCOPE_ADMIN) ? 0 : access_owner(exchange);
+}
+
+static void view_print(const struct exchange *exchange, struct text *text,
+                       const struct job_view *view) {
+    uint32_t owner = owner_asked(exchange);
+    char id[JOB_ID_TEXT];
+    job_id_print(&view->id, id);
+    text_format(text, "{\"id\":\"%s\",\"type\":\"%s\",\"state\":\"%s\",\"request_id\":", id,
+                view->type,
+                view->preparing ? "preparing"
+                : view->running ? "running"
+                                : "queued");
+    optional_print(text, owner == 0 || owner == view->owner ? view->request_id : "");
+    text_string(text, ",\"device\":");
+    optional_print(text, view->device);
     text_format(text, ",\"attempt\":%d,\"age_seconds\":%.3f,\"running_seconds\":%.3f,\"progress\":",
                 view->attempt, view->age_s, view->running_s);
     text_double(text, view->progress);
@@ -40,40 +60,133 @@ static void element_print(const struct job_view *view, void *context) {
     struct list *list = context;
     text_string(list->text, list->any ? ",\n" : "");
     list->any = true;
-    view_print(list->text, view);
+    view_print(list->exchange, list->text, view);
+}
+
+/* ---- what is asked for ---- */
+
+static void state_read(struct job_filter *filter, const char *value, struct complaints *wrong) {
+    filter->state = strcmp(value, "running") == 0     ? JOBS_RUNNING
+                    : strcmp(value, "queued") == 0    ? JOBS_QUEUED
+                    : strcmp(value, "preparing") == 0 ? JOBS_PREPARING
+                                                      : JOBS_ALL;
+    if (filter->state == JOBS_ALL) {
+        complaints_add(wrong, "state", "is preparing, queued or running, not \"%.40s\"", value);
+    }
+}
+
+static void type_read(struct job_filter *filter, const char *value, struct complaints *wrong) {
+    filter->type = job_type_find(value);
+    if (filter->type == NULL) {
+        complaints_add(wrong, "type", "there is no kind of job \"%.40s\" (/v1/jobs/types has all)",
+                       value);
+    }
+}
+
+static void request_read(struct job_filter *filter, const char *value, struct complaints *wrong) {
+    filter->request_id = value;
+    if (!request_id_valid(value, strlen(value))) {
+        complaints_add(wrong, "request_id",
+                       "is an X-Request-Id: 1 to %d letters, digits and -._~+/=:@", REQUEST_ID_MAX);
+    }
+}
+
+static const struct {
+    const char *name;
+    void (*read)(struct job_filter *filter, const char *value, struct complaints *wrong);
+} parameters[] = {{"state", state_read}, {"type", type_read}, {"request_id", request_read}};
+#define PARAMETERS (sizeof parameters / sizeof parameters[0])
+
+static void pair_read(struct job_filter *filter, unsigned *seen, const char *name,
+                      const char *value, struct complaints *wrong) {
+    size_t i = 0;
+    while (i < PARAMETERS && strcmp(parameters[i].name, name) != 0) {
+        i++;
+    }
+    if (i == PARAMETERS) {
+        complaints_add(wrong, name, "is unknown; there are state, type and request_id");
+    } else if ((*seen & 1u << i) != 0) {
+        complaints_add(wrong, name, "is given twice");
+    } else {
+        *seen |= 1u << i;
+        parameters[i].read(filter, value, wrong);
+    }
+}
+
+/* The values stay in the exchange's own text. */
+static enum kiln_status filter_read(struct exchange *exchange, struct job_filter *filter) {
+    char *at = exchange->url.query, *end = at != NULL ? at + strlen(at) : NULL;
+    char *name, *value;
+    unsigned seen = 0;
+    bool broken = false;
+    *filter = (struct job_filter){.owner = owner_asked(exchange)};
+    while (at != NULL && !broken && url_next_pair(&at, end, &name, &value, &broken)) {
+        if (!broken) {
+            pair_read(filter, &seen, name, value, &exchange->complaints);
+        }
+    }
+    if (broken) {
+        exchange->complaints.count = 0;
+        return exchange_fault(exchange, KILN_MALFORMED,
+                              "The query has a broken escape, a NUL or a control character.");
+    }
+    if (exchange->complaints.count > 0) {
+        return exchange_fault(exchange, KILN_INVALID, "%zu parameter%s cannot be used.",
+                              exchange->complaints.count,
+                              exchange->complaints.count == 1 ? "" : "s");
+    }
+    return KILN_OK;
+}
+
+/* The printer may be called again with more room, when the query has been taken apart already. */
+static _Thread_local struct job_filter asked;
+
+/* Those that are being read, where the others have left room; returns how many there are. */
+static size_t preparing_print(struct exchange *exchange, struct list *list, size_t printed) {
+    struct preparing *preparing = &exchange->service->preparing;
+    size_t room = printed < DISPATCH_JOBS_MAX ? DISPATCH_JOBS_MAX - printed : 0;
+    struct job_view *views = calloc(room + 1, sizeof *views);
+    if (views == NULL) {
+        list->text->full = true; /* no memory: there is no answer to give */
+        return 0;
+    }
+    size_t count = preparing_list(preparing, &asked, views, room);
+    for (size_t i = 0; i < count && i < room; i++) {
+        element_print(&views[i], list);
+    }
+    free(views);
+    return count;
 }
 
 static void list_print(struct exchange *exchange, struct text *text) {
-    struct list list = {text, false};
+    struct list list = {text, exchange, false};
     struct dispatch *dispatch = service_enter(exchange->service);
     size_t total = 0;
     text_string(text, "{\"jobs\":[");
     if (dispatch != NULL) {
-        if (dispatch_jobs(dispatch, element_print, &list, &total) != KILN_OK) {
+        if (dispatch_jobs(dispatch, &asked, element_print, &list, &total) != KILN_OK) {
             text->full = true; /* no memory: there is no answer to give */
         }
         service_leave(exchange->service);
     }
+    total += preparing_print(exchange, &list, total);
     text_format(text, "],\"total\":%zu}\n", total);
 }
 
 enum MHD_Result active_list(struct exchange *exchange) {
+    if (filter_read(exchange, &asked) != KILN_OK) {
+        return problem_send(exchange);
+    }
     return reply_print(exchange, MHD_HTTP_OK, JSON_MEDIA, list_print);
 }
 
-/* The number in the address, or 0, which no job has. */
-static uint64_t id_read(const char *text) {
-    if (strlen(text) != ID_DIGITS || strspn(text, "0123456789abcdef") != ID_DIGITS) {
-        return 0;
-    }
-    return strtoull(text, NULL, 16);
-}
+/* ---- one job ---- */
 
 static enum MHD_Result view_reply(struct exchange *exchange, const struct job_view *view) {
-    char bytes[512];
+    char bytes[1024];
     struct text text;
     text_init(&text, bytes, sizeof bytes);
-    view_print(&text, view);
+    view_print(exchange, &text, view);
     text_string(&text, "\n");
     struct MHD_Response *response = reply_copy(bytes, text.size);
     reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
@@ -81,18 +194,24 @@ static enum MHD_Result view_reply(struct exchange *exchange, const struct job_vi
 }
 
 enum MHD_Result active_job(struct exchange *exchange) {
-    uint64_t id = id_read(exchange->match.captures[0]);
+    const char *name = exchange->match.captures[0];
+    struct job_id id;
     bool cancel = exchange->method == METHOD_DELETE;
     struct job_view view;
     struct dispatch *dispatch = service_enter(exchange->service);
     if (dispatch == NULL) {
         return problem_reply(exchange, KILN_DRAINING, "The daemon is shutting down.");
     }
-    bool found = id != 0 && dispatch_job(dispatch, id, &view);
+    bool named = job_id_parse(name, strlen(name), &id);
+    struct preparing *preparing = &exchange->service->preparing;
+    bool early = named && preparing_job(preparing, &id, &view);
+    bool found = early || (named && dispatch_job(dispatch, &id, &view));
     bool foreign = found && cancel && !access_allows(exchange, SCOPE_ADMIN) &&
                    view.owner != access_owner(exchange);
     if (cancel && found && !foreign) {
-        found = dispatch_cancel(dispatch, id) == KILN_OK; /* it may have ended just now */
+        /* it may have been submitted, or have ended, just now */
+        found = (early && preparing_revoke(preparing, &id)) ||
+                dispatch_cancel(dispatch, &id) == KILN_OK;
     }
     service_leave(exchange->service);
     if (foreign) {
@@ -101,7 +220,7 @@ enum MHD_Result active_job(struct exchange *exchange) {
     }
     if (!found) {
         return problem_reply(exchange, KILN_NOT_FOUND,
-                             "No job of this number is waiting or running.");
+                             "No job with this id is waiting or running.");
     }
     return cancel ? reply_send(exchange, MHD_HTTP_NO_CONTENT, NULL, reply_constant("", 0))
                   : view_reply(exchange, &view);

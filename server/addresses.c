@@ -147,6 +147,10 @@ void addresses_give(struct addresses *addresses, struct address address) {
     pthread_mutex_unlock(&addresses->lock);
 }
 
+uint64_t addresses_most(const struct addresses *addresses) {
+    return addresses->total;
+}
+
 void addresses_count(struct addresses *addresses, uint64_t *open, uint64_t *total, uint64_t *each) {
     pthread_mutex_lock(&addresses->lock);
     *open = addresses->open;

@@ -36,6 +36,8 @@ void address_text(struct address address, char *out, size_t size);
 /** Counts one more; false, and not counted, where a limit is reached. */
 bool addresses_take(struct addresses *addresses, struct address address);
 void addresses_give(struct addresses *addresses, struct address address);
+/** The limit of all together. */
+uint64_t addresses_most(const struct addresses *addresses);
 /** Connections now, and those refused so far for the total and for their address. */
 void addresses_count(struct addresses *addresses, uint64_t *open, uint64_t *total, uint64_t *each);
 

@@ -3,6 +3,7 @@
  */
 #include "server/body.h"
 
+#include "compute/cancel.h"
 #include "compute/format.h"
 #include "server/multipart.h"
 
@@ -14,6 +15,23 @@
 #define JSON_MEDIA      "application/json"
 #define MULTIPART_MEDIA "multipart/form-data"
 #define ANY_MEDIA       "application/octet-stream"
+
+/* Other media types of tables of text; of results there is text/csv alone. */
+static const char *const tables[] = {"text/plain", "text/tab-separated-values"};
+
+static bool media_equal(const char *media, const char *name) {
+    size_t size = strcspn(media, "; \t");
+    return strlen(name) == size && strncasecmp(media, name, size) == 0;
+}
+
+static enum format format_of_body(const char *media) {
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (media_equal(media, tables[i])) {
+            return FORMAT_CSV;
+        }
+    }
+    return format_by_media(media);
+}
 
 uint64_t reading_numbers_max(const struct reading *reading) {
     const struct limits *limits = &reading->exchange->service->limits;
@@ -107,8 +125,9 @@ enum kiln_status reading_set_text(struct reading *reading, const char *name, cha
     if (field != NULL && field->type == FIELD_ARRAY && !form_has(&reading->form, name)) {
         char why[96];
         struct array_ref array = {0};
+        bool gaps = (field->flags & FIELD_GAPS) != 0;
         enum kiln_status status = series_text(&reading->series, text, reading_numbers_max(reading),
-                                              &array, why, sizeof why);
+                                              gaps, &array, why, sizeof why);
         return reading_array(reading, name, status, array, why);
     }
     if (field != NULL && field->type == FIELD_BLOB) {
@@ -116,6 +135,16 @@ enum kiln_status reading_set_text(struct reading *reading, const char *name, cha
     }
     form_set_text(&reading->form, name, text);
     return KILN_OK;
+}
+
+enum kiln_status reading_count(struct reading *reading, const char *what) {
+    if (reading->pairs++ < READING_PAIRS_MAX) {
+        return KILN_OK;
+    }
+    return exchange_fault(reading->exchange, KILN_MALFORMED,
+                          "The request has more than %d fields; the last ones are in its %s. A job "
+                          "has a few dozen (GET /v1/jobs/types), and each is given once.",
+                          READING_PAIRS_MAX, what);
 }
 
 /* Names and values of a query, or of a form in the body. */
@@ -129,7 +158,12 @@ static enum kiln_status pairs_read(struct reading *reading, char *text, char *en
             return exchange_fault(reading->exchange, KILN_MALFORMED,
                                   "The %s has a broken escape or a control character.", what);
         }
-        status = reading_set_text(reading, name, value, strlen(value));
+        status = reading_count(reading, what);
+        if (status == KILN_OK) {
+            status = cancel_point((size_t)(text - name))
+                         ? KILN_CANCELLED
+                         : reading_set_text(reading, name, value, strlen(value));
+        }
     }
     return status;
 }
@@ -180,7 +214,7 @@ static enum kiln_status read_json(struct reading *reading, char *bytes, size_t s
 
 static enum kiln_status read_input(struct reading *reading, char *bytes, size_t size,
                                    const char *media) {
-    return reading_input(reading, bytes, size, format_by_media(media));
+    return reading_input(reading, bytes, size, format_of_body(media));
 }
 
 static enum kiln_status read_any(struct reading *reading, char *bytes, size_t size,
@@ -203,7 +237,7 @@ static bool type_accepts(const struct job_type *type, enum format format) {
 static enum kiln_status part_read(struct reading *reading, struct part *part) {
     const struct field *field = form_find(&reading->form, part->name);
     bool blob = field != NULL && field->type == FIELD_BLOB;
-    enum format format = format_by_media(part->media);
+    enum format format = format_of_body(part->media);
     if (part->file && format == FORMAT_JSON && !blob) {
         return reading_json(reading, part->data, part->size);
     }
@@ -211,7 +245,9 @@ static enum kiln_status part_read(struct reading *reading, struct part *part) {
         return reading_input(reading, part->data, part->size,
                              type_accepts(reading->type, format) ? format : FORMAT_NONE);
     }
-    return reading_set_text(reading, part->name, part->data, part->size);
+    enum kiln_status status = reading_count(reading, "parts");
+    return status == KILN_OK ? reading_set_text(reading, part->name, part->data, part->size)
+                             : status;
 }
 
 static enum kiln_status read_multipart(struct reading *reading, char *bytes, size_t size,
@@ -226,7 +262,7 @@ static enum kiln_status read_multipart(struct reading *reading, char *bytes, siz
         if (status != KILN_OK || !found) {
             break;
         }
-        status = part_read(reading, &part);
+        status = cancel_point(part.size) ? KILN_CANCELLED : part_read(reading, &part);
         if (status != KILN_OK) {
             return status;
         }
@@ -247,11 +283,6 @@ static const struct reader readers[] = {
     {ANY_MEDIA, true, read_any},
 };
 
-static bool media_equal(const char *media, const char *name) {
-    size_t size = strcspn(media, "; \t");
-    return strlen(name) == size && strncasecmp(media, name, size) == 0;
-}
-
 static const struct reader *reader_find(const struct job_type *type, const char *media) {
     static const struct reader input = {"", true, read_input};
     for (size_t i = 0; media != NULL && i < sizeof readers / sizeof readers[0]; i++) {
@@ -260,11 +291,16 @@ static const struct reader *reader_find(const struct job_type *type, const char 
             return &readers[i];
         }
     }
-    return media != NULL && type_accepts(type, format_by_media(media)) ? &input : NULL;
+    return media != NULL && type_accepts(type, format_of_body(media)) ? &input : NULL;
 }
 
 bool body_media_known(const struct job_type *type, const char *media) {
     return reader_find(type, media) != NULL;
+}
+
+bool body_media_binary(const struct job_type *type, const char *media) {
+    const struct reader *reader = reader_find(type, media);
+    return reader != NULL && reader->input;
 }
 
 void body_media_list(const struct job_type *type, void (*each)(const char *media, void *context),
@@ -273,6 +309,9 @@ void body_media_list(const struct job_type *type, void (*each)(const char *media
         const char *media = format_row(*row)->media;
         if (strcmp(media, JSON_MEDIA) != 0 && strcmp(media, ANY_MEDIA) != 0) {
             each(media, context);
+        }
+        for (size_t i = 0; i < sizeof tables / sizeof tables[0] && *row == FORMAT_CSV; i++) {
+            each(tables[i], context);
         }
     }
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
@@ -340,11 +379,14 @@ enum kiln_status body_read(struct exchange *exchange, char format[FORMAT_TEXT_MA
     struct reading reading = {
         .exchange = exchange,
         .type = exchange->match.route->type,
-        .series = {.arena = exchange->service->arena},
+        .series = {.arena = exchange->service->arena, .holder = exchange_holder(exchange)},
     };
     form_init(&reading.form, reading.type->fields, exchange->job.params, &exchange->complaints);
     exchange->job.input.kind = INPUT_NONE;
     enum kiln_status status = sources_read(&reading);
+    if (status == KILN_OK && reading.type->columns != NULL) {
+        status = reading_table(&reading);
+    }
     if (status == KILN_OK) {
         form_finish(&reading.form);
         if (reading.type->input == INPUT_IMAGE && !reading.input_seen) {

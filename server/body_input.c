@@ -1,10 +1,11 @@
 /*
- * body_input.c: the binary input of a job: an image that stays encoded, or light curves that
- * become doubles.
+ * body_input.c: the binary input of a job: an image that stays encoded, or a table that table.c
+ * makes into doubles.
  */
 #include "server/body.h"
 
 #include "compute/codecs/base64.h"
+#include "compute/codecs/signature.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,7 +19,11 @@ static enum kiln_status image_take(struct reading *reading, const char *name, co
     enum kiln_status status = image_probe(bytes, size, format, exchange->service->limits.max_pixels,
                                           &input->image, why, sizeof why);
     if (status == KILN_INVALID) {
-        complaints_add(&exchange->complaints, name, "%s", why);
+        /* a picture of them takes a byte a sample or more, beside the input */
+        uint64_t samples = (uint64_t)input->image.width * input->image.height;
+        bool vast = size + samples * input->image.channels > exchange->service->limits.arena;
+        complaints_add(&exchange->complaints, name, "%s%s", why,
+                       vast ? "; so large a result needs a larger --arena too" : "");
     } else if (status == KILN_MEDIA_TYPE) {
         return exchange_fault(exchange, status,
                               "The image is not one of those that can be read here (PNG, PGM, "
@@ -34,49 +39,13 @@ static enum kiln_status image_take(struct reading *reading, const char *name, co
     return KILN_OK;
 }
 
-/* Whether the field `layout`, where the kind has one, says that rows are series. */
-static bool layout_is_batch(const struct reading *reading) {
-    const struct field *field = form_find(&reading->form, "layout");
-    int32_t layout = 0;
-    if (field != NULL) {
-        memcpy(&layout, (const char *)reading->form.params + field->offset, sizeof layout);
-    }
-    return layout != 0;
-}
-
-/* Columns become the fields t, y and dy. */
-static enum kiln_status series_take(struct reading *reading, const char *bytes, size_t size,
-                                    enum format format) {
-    static const char *const names[] = {"t", "y", "dy"};
-    static enum kiln_status (*const readers[])(struct series *, const void *, size_t, uint64_t,
-                                               struct array_ref[3], int *, char *,
-                                               size_t) = {series_csv, series_npy, series_npy_batch};
-    int reader = format != FORMAT_NPY ? 0 : layout_is_batch(reading) ? 2 : 1;
-    struct array_ref arrays[3] = {{0}, {0}, {0}};
-    uint64_t most = reading_numbers_max(reading);
-    char why[160] = "";
-    int count = 0;
-    enum kiln_status status =
-        readers[reader](&reading->series, bytes, size, most, arrays, &count, why, sizeof why);
-    if (status == KILN_MALFORMED) {
-        return exchange_fault(reading->exchange, status, "The %s data cannot be read: %s",
-                              format_row(format)->name, why);
-    }
-    if (status == KILN_INVALID) {
-        complaints_add(&reading->exchange->complaints, names[0], "%s", why);
-        return KILN_OK;
-    }
-    for (int i = 0; status == KILN_OK && i < count; i++) {
-        form_set_array(&reading->form, names[i], arrays[i]);
-    }
-    return status == KILN_OK
-               ? KILN_OK
-               : exchange_fault(reading->exchange, status, "There is no room for the data now.");
-}
-
 static enum format series_recognise(const char *bytes, size_t size) {
     bool npy = size > 6 && memcmp(bytes, "\x93NUMPY", 6) == 0;
-    return npy ? FORMAT_NPY : size > 0 && bytes[0] == '{' ? FORMAT_JSON : FORMAT_CSV;
+    size_t blank = 0;
+    while (blank < size && (bytes[blank] == ' ' || bytes[blank] == '\n')) {
+        blank++;
+    }
+    return npy ? FORMAT_NPY : blank < size && bytes[blank] == '{' ? FORMAT_JSON : FORMAT_CSV;
 }
 
 /* True where the input was given already; the second one gets a complaint. */
@@ -89,6 +58,17 @@ static bool input_repeated(struct reading *reading, const char *name) {
     return false;
 }
 
+/* What is no table, whatever it is called, is named; a table is read when all fields are known. */
+static enum kiln_status table_note(struct reading *reading, const char *bytes, size_t size,
+                                   enum format format) {
+    const char *known = signature_of_bytes(bytes, size);
+    if (known != NULL) {
+        return exchange_fault(reading->exchange, KILN_MEDIA_TYPE, "The body is %s.", known);
+    }
+    reading->table = (struct sent_table){bytes, size, format};
+    return KILN_OK;
+}
+
 enum kiln_status reading_input(struct reading *reading, char *bytes, size_t size,
                                enum format format) {
     struct exchange *exchange = reading->exchange;
@@ -97,7 +77,7 @@ enum kiln_status reading_input(struct reading *reading, char *bytes, size_t size
         format = format != FORMAT_NONE ? format : series_recognise(bytes, size);
         return format == FORMAT_JSON             ? reading_json(reading, bytes, size)
                : input_repeated(reading, "body") ? KILN_OK
-                                                 : series_take(reading, bytes, size, format);
+                                                 : table_note(reading, bytes, size, format);
     }
     if (input_repeated(reading, blob)) {
         return KILN_OK;
@@ -119,7 +99,7 @@ enum kiln_status reading_base64(struct reading *reading, const char *name, const
         return KILN_OK;
     }
     form_mark(&reading->form, name);
-    enum kiln_status status = arena_take(arena, size / 4 * 3 + 3, &exchange->job.body);
+    enum kiln_status status = exchange_take(exchange, size / 4 * 3 + 3, NULL, &exchange->job.body);
     if (status != KILN_OK) {
         return exchange_fault(exchange, status, "There is no room for \"%s\" now.", name);
     }

@@ -26,15 +26,16 @@ static bool nested(const struct json_value *value) {
 }
 
 /* The rows of an array of arrays one after the other, their lengths behind them. */
-static enum kiln_status rows_read(const struct json_value *value, double *place, uint64_t bound,
-                                  struct array_ref *array, char *why, size_t why_size) {
+static enum kiln_status rows_read(const struct json_value *value, bool gaps, double *place,
+                                  uint64_t bound, struct array_ref *array, char *why,
+                                  size_t why_size) {
     struct json_value row;
     uint64_t used = 0, rows = 0;
     double *lengths = place + bound;
     for (size_t cursor = 0; json_next_element(value, &cursor, &row); rows++) {
         size_t bad = 0;
         size_t count = row.type == JSON_ARRAY
-                           ? json_numbers(&row, place + used, (size_t)(bound - used), &bad)
+                           ? json_numbers(&row, gaps, place + used, (size_t)(bound - used), &bad)
                            : SIZE_MAX;
         if (row.type != JSON_ARRAY) {
             snprintf(why, why_size, "element %llu is not an array, but the first is",
@@ -55,7 +56,7 @@ static enum kiln_status rows_read(const struct json_value *value, double *place,
     return KILN_OK;
 }
 
-static enum kiln_status nested_read(struct reading *reading, const char *name,
+static enum kiln_status nested_read(struct reading *reading, const struct field *field,
                                     const struct json_value *value, uint64_t bound) {
     struct array_ref array = {0};
     double *place;
@@ -67,9 +68,10 @@ static enum kiln_status nested_read(struct reading *reading, const char *name,
     }
     enum kiln_status status = series_reserve(&reading->series, bound + rows, &array, &place);
     if (status == KILN_OK) {
-        status = rows_read(value, place, bound, &array, why, sizeof why);
+        status = rows_read(value, (field->flags & FIELD_GAPS) != 0, place, bound, &array, why,
+                           sizeof why);
     }
-    return reading_array(reading, name, status, array, why);
+    return reading_array(reading, field->name, status, array, why);
 }
 
 static enum kiln_status array_read(struct reading *reading, const char *name,
@@ -78,21 +80,33 @@ static enum kiln_status array_read(struct reading *reading, const char *name,
     double *place;
     char why[96];
     size_t bad = 0;
+    const struct field *field = form_find(&reading->form, name);
     uint64_t bound = elements_bound(value), most = reading_numbers_max(reading);
+    if (value->type == JSON_NUMBER && (field->flags & FIELD_SCALAR)) {
+        enum kiln_status status = series_reserve(&reading->series, 1, &array, &place);
+        if (status == KILN_OK) {
+            *place = json_number(value);
+        }
+        return reading_array(reading, name, status, array, "");
+    }
     if (value->type != JSON_ARRAY || bound > most) {
         if (value->type != JSON_ARRAY) {
-            snprintf(why, sizeof why, "must be an array of numbers");
+            snprintf(why, sizeof why, "must be an array of numbers%s",
+                     field->flags & FIELD_SCALAR ? ", or one number" : "");
         } else {
-            snprintf(why, sizeof why, "has more than %llu elements", (unsigned long long)most);
+            snprintf(why, sizeof why,
+                     "has more than %llu elements (--max-samples, --max-frequencies)",
+                     (unsigned long long)most);
         }
         return reading_array(reading, name, KILN_INVALID, array, why);
     }
-    if (nested(value) && form_find(&reading->form, name)->flags & FIELD_ROWS) {
-        return nested_read(reading, name, value, bound);
+    if (nested(value) && field->flags & FIELD_ROWS) {
+        return nested_read(reading, field, value, bound);
     }
     enum kiln_status status = series_reserve(&reading->series, bound, &array, &place);
     if (status == KILN_OK) {
-        size_t count = json_numbers(value, place, (size_t)bound, &bad);
+        size_t count =
+            json_numbers(value, (field->flags & FIELD_GAPS) != 0, place, (size_t)bound, &bad);
         if (count == SIZE_MAX) {
             snprintf(why, sizeof why, "element %zu is not a number", bad);
             status = KILN_INVALID;
@@ -115,7 +129,7 @@ static enum kiln_status blob_read(struct reading *reading, const char *name,
     if (memchr(value->text, '\\', value->size) == NULL) {
         return reading_base64(reading, name, value->text + 1, value->size - 2);
     }
-    enum kiln_status status = arena_take(arena, value->size, &plain);
+    enum kiln_status status = exchange_take(reading->exchange, value->size, NULL, &plain);
     if (status != KILN_OK) {
         return exchange_fault(reading->exchange, status, "There is no room for \"%s\" now.", name);
     }
@@ -169,7 +183,10 @@ enum kiln_status reading_json(struct reading *reading, const char *text, size_t 
                               "The JSON body must be an object of fields.");
     }
     while (status == KILN_OK && json_next_member(&object, &cursor, name, sizeof name, &value)) {
-        status = member_read(reading, name, &value);
+        status = reading_count(reading, "JSON object");
+        if (status == KILN_OK) {
+            status = member_read(reading, name, &value);
+        }
     }
     return status;
 }

@@ -3,12 +3,15 @@
  *
  * One thread waits in poll() on a wake-up descriptor and on the lingering sockets, at most a second
  * at a time, and walks the records once a second. A record is removed under the lock before its
- * descriptor is closed, so whatever the reaper sees in the list is open.
+ * descriptor is closed, so whatever the reaper sees in the list is open. Sockets that linger are
+ * the reaper's own once it has taken them over: it reads and closes them without the lock, which
+ * every connection takes that opens or closes.
  */
 #include "server/clients.h"
 
 #include "compute/log.h"
 #include "compute/timing.h"
+#include "server/intake.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +20,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -27,7 +31,7 @@
 /* TCP_CLOSE_WAIT of the kernel, whose header has the long tcp_info but not this name. */
 #define STATE_CLOSE_WAIT 8
 
-#define LINGERS_MAX     256
+#define LINGERS_MAX     CLIENT_LINGERS
 #define LINGER_NS       UINT64_C(5000000000)
 #define LINGER_QUIET_NS UINT64_C(1000000000)
 #define SECOND_NS       UINT64_C(1000000000)
@@ -39,7 +43,11 @@ struct client {
     _Atomic int phase;
     _Atomic uint64_t since_ns; /* when the phase began */
     _Atomic bool linger;
+    _Atomic uint64_t held; /* bytes; see client_holds */
+    char name[ADDRESS_TEXT_MAX];
     uint64_t window_ns, window_bytes; /* reaper's: start of the window it measures */
+    uint64_t requests;                /* begun so far; its loop's, like the wire */
+    struct wire wire;
 };
 
 struct leaving {
@@ -51,9 +59,12 @@ struct clients {
     pthread_mutex_t lock;
     struct client *first;
     uint64_t open, cut;
-    struct leaving lingers[LINGERS_MAX];
+    struct leaving lingers[LINGERS_MAX]; /* the reaper's alone */
     size_t linger_count;
-    uint64_t timeout_ns;
+    struct leaving arriving[LINGERS_MAX]; /* to be taken over by the reaper */
+    size_t arriving_count, leaving;       /* in this list; in both */
+    size_t linger_most;                   /* of both, at most */
+    uint64_t timeout_ns, transfer_ns;
     int wake;
     bool stop;
     pthread_t thread;
@@ -80,9 +91,17 @@ static uint64_t bytes_moved(int fd, bool *left) {
     return info.tcpi_bytes_received + info.tcpi_bytes_acked;
 }
 
-/* True if fewer bytes than CLIENT_RATE asks for were moved in a window of a whole timeout. */
-static bool window_crawls(struct client *client, uint64_t bytes, uint64_t now,
-                          uint64_t timeout_ns) {
+/* Bytes a second that a client has to move. */
+static uint64_t rate_wanted(const struct clients *clients, const struct client *client) {
+    double held = (double)atomic_load_explicit(&client->held, memory_order_relaxed);
+    double rate = held * (double)SECOND_NS / (double)clients->transfer_ns;
+    return rate > CLIENT_RATE ? (uint64_t)rate : CLIENT_RATE;
+}
+
+/* True if fewer bytes than that were moved in a window of a whole timeout. */
+static bool window_crawls(const struct clients *clients, struct client *client, uint64_t bytes,
+                          uint64_t now) {
+    uint64_t timeout_ns = clients->timeout_ns;
     if (client->window_ns < atomic_load(&client->since_ns)) {
         client->window_ns = now;
         client->window_bytes = bytes;
@@ -90,7 +109,7 @@ static bool window_crawls(struct client *client, uint64_t bytes, uint64_t now,
     if (now - client->window_ns < timeout_ns) {
         return false;
     }
-    uint64_t least = (now - client->window_ns) / SECOND_NS * CLIENT_RATE;
+    uint64_t least = (now - client->window_ns) / SECOND_NS * rate_wanted(clients, client);
     bool crawls = bytes - client->window_bytes < least;
     client->window_ns = now;
     client->window_bytes = bytes;
@@ -100,7 +119,7 @@ static bool window_crawls(struct client *client, uint64_t bytes, uint64_t now,
 /* True if the connection has crawled for a whole timeout, or can bring nothing any more. In the
    waiting phase the library ends silence; what is left is a request line that comes byte by byte.
  */
-static bool client_crawls(struct client *client, uint64_t now, uint64_t timeout_ns) {
+static bool client_crawls(const struct clients *clients, struct client *client, uint64_t now) {
     uint64_t since = atomic_load(&client->since_ns);
     int phase = atomic_load(&client->phase);
     bool left;
@@ -111,13 +130,15 @@ static bool client_crawls(struct client *client, uint64_t now, uint64_t timeout_
     if (left && phase != CLIENT_SENDING) {
         return true;
     }
-    return phase == CLIENT_WAITING ? now - since > timeout_ns + SECOND_NS
-                                   : window_crawls(client, bytes, now, timeout_ns);
+    if (phase == CLIENT_WAITING) {
+        return now - since > clients->timeout_ns + SECOND_NS;
+    }
+    return now - since > clients->transfer_ns || window_crawls(clients, client, bytes, now);
 }
 
 static void crawlers_cut(struct clients *clients, uint64_t now) {
     for (struct client *client = clients->first; client != NULL; client = client->next) {
-        if (client_crawls(client, now, clients->timeout_ns)) {
+        if (client_crawls(clients, client, now)) {
             log_debug("connection %d is too slow: cut", client->fd);
             shutdown(client->fd, SHUT_RDWR);
             atomic_store(&client->since_ns, now);
@@ -142,7 +163,9 @@ static bool linger_drain(struct leaving *linger, uint64_t now) {
     return now < linger->until_ns && now < linger->quiet_ns;
 }
 
-static void lingers_drain(struct clients *clients, uint64_t now) {
+/* Without the lock: 256 fast senders are 256 MiB to read. Returns how many have ended. */
+static size_t lingers_drain(struct clients *clients, uint64_t now) {
+    size_t before = clients->linger_count;
     for (size_t i = 0; i < clients->linger_count;) {
         if (linger_drain(&clients->lingers[i], now)) {
             i++;
@@ -151,6 +174,15 @@ static void lingers_drain(struct clients *clients, uint64_t now) {
         close(clients->lingers[i].fd);
         clients->lingers[i] = clients->lingers[--clients->linger_count];
     }
+    return before - clients->linger_count;
+}
+
+static void lingers_take_locked(struct clients *clients, size_t ended) {
+    clients->leaving -= ended;
+    for (size_t i = 0; i < clients->arriving_count; i++) {
+        clients->lingers[clients->linger_count++] = clients->arriving[i];
+    }
+    clients->arriving_count = 0;
 }
 
 static void *reaper_run(void *argument) {
@@ -169,9 +201,10 @@ static void *reaper_run(void *argument) {
         if (polled[0].revents != 0 && read(clients->wake, &ignored, sizeof ignored) < 0) {
             log_debug("reaper: %s", strerror(errno));
         }
-        pthread_mutex_lock(&clients->lock);
         uint64_t now = clock_ns();
-        lingers_drain(clients, now);
+        size_t ended = lingers_drain(clients, now);
+        pthread_mutex_lock(&clients->lock);
+        lingers_take_locked(clients, ended);
         if (now - looked >= SECOND_NS) {
             crawlers_cut(clients, now);
             looked = now;
@@ -181,12 +214,15 @@ static void *reaper_run(void *argument) {
     return NULL;
 }
 
-enum kiln_status clients_create(double idle_timeout_s, struct clients **out) {
+enum kiln_status clients_create(double idle_timeout_s, double transfer_timeout_s, size_t lingers,
+                                struct clients **out) {
     struct clients *clients = calloc(1, sizeof *clients);
     if (clients == NULL) {
         return KILN_NO_MEMORY;
     }
     clients->timeout_ns = (uint64_t)(idle_timeout_s * 1e9);
+    clients->transfer_ns = (uint64_t)(transfer_timeout_s * 1e9);
+    clients->linger_most = lingers < LINGERS_MAX ? lingers : LINGERS_MAX;
     clients->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_init(&clients->lock, NULL);
     if (clients->wake < 0 || pthread_create(&clients->thread, NULL, reaper_run, clients) != 0) {
@@ -217,6 +253,7 @@ void clients_destroy(struct clients *clients) {
     pthread_mutex_unlock(&clients->lock);
     reaper_wake(clients);
     pthread_join(clients->thread, NULL);
+    lingers_take_locked(clients, 0); /* nobody else is left */
     for (size_t i = 0; i < clients->linger_count; i++) {
         close(clients->lingers[i].fd);
     }
@@ -225,13 +262,23 @@ void clients_destroy(struct clients *clients) {
     free(clients);
 }
 
-struct client *client_opened(struct clients *clients, int fd, struct address address) {
+struct client *client_opened(struct clients *clients, int fd, struct address address,
+                             const struct client_terms *terms) {
     struct client *client = calloc(1, sizeof *client);
     if (client == NULL) {
         return NULL;
     }
+    wire_init(&client->wire, terms->body_max);
+    if (!intake_begin(fd, &client->wire, terms->tls)) {
+        free(client);
+        return NULL;
+    }
     client->fd = fd;
     client->address = address;
+    address_text(address, client->name, sizeof client->name);
+    if (client->name[0] == '\0') {
+        snprintf(client->name, sizeof client->name, "local");
+    }
     client_phase_set(client, CLIENT_WAITING);
     pthread_mutex_lock(&clients->lock);
     client->next = clients->first;
@@ -246,7 +293,7 @@ struct client *client_opened(struct clients *clients, int fd, struct address add
 
 /* The answer has been written; half-close so that the client sees its end, and keep reading. */
 static void linger_start(struct clients *clients, int fd) {
-    if (clients->linger_count == LINGERS_MAX) {
+    if (clients->leaving >= clients->linger_most) {
         return;
     }
     int copy = fcntl(fd, F_DUPFD_CLOEXEC, 0);
@@ -255,7 +302,8 @@ static void linger_start(struct clients *clients, int fd) {
     }
     uint64_t now = clock_ns();
     shutdown(copy, SHUT_WR);
-    clients->lingers[clients->linger_count++] = (struct leaving){
+    clients->leaving++;
+    clients->arriving[clients->arriving_count++] = (struct leaving){
         .fd = copy, .until_ns = now + LINGER_NS, .quiet_ns = now + LINGER_QUIET_NS};
 }
 
@@ -264,6 +312,8 @@ void client_closed(struct clients *clients, struct client *client) {
         return;
     }
     bool lingers = atomic_load(&client->linger);
+    intake_end(client->fd);
+    wire_finish(&client->wire);
     pthread_mutex_lock(&clients->lock);
     if (client->previous != NULL) {
         client->previous->next = client->next;
@@ -286,6 +336,9 @@ void client_closed(struct clients *clients, struct client *client) {
 
 void client_phase_set(struct client *client, enum client_phase phase) {
     if (client != NULL) {
+        if (phase == CLIENT_WAITING || phase == CLIENT_READING) {
+            atomic_store_explicit(&client->held, 0, memory_order_relaxed);
+        }
         atomic_store_explicit(&client->since_ns, clock_ns(), memory_order_relaxed);
         atomic_store_explicit(&client->phase, (int)phase, memory_order_relaxed);
     }
@@ -301,8 +354,27 @@ struct address client_address(const struct client *client) {
     return client->address;
 }
 
+const char *client_name(const struct client *client) {
+    return client != NULL ? client->name : "";
+}
+
+void client_holds(struct client *client, uint64_t bytes) {
+    if (client != NULL) {
+        atomic_store_explicit(&client->held, bytes, memory_order_relaxed);
+    }
+}
+
 int client_fd(const struct client *client) {
     return client != NULL ? client->fd : -1;
+}
+
+uint64_t client_request(struct client *client) {
+    return client != NULL ? ++client->requests : 1;
+}
+
+bool client_passed(const struct client *client, uint64_t number, struct rejection *rejection) {
+    *rejection = (struct rejection){KILN_OK, NULL};
+    return client != NULL && wire_passed(&client->wire, number, rejection);
 }
 
 void clients_count(struct clients *clients, uint64_t *open, uint64_t *cut) {

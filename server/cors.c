@@ -105,9 +105,10 @@ void cors_headers(const struct exchange *exchange, struct MHD_Response *response
         return;
     }
     reply_header(response, "Access-Control-Expose-Headers",
-                 "Server-Timing, ETag, Age, Cache-Status, Retry-After, Location, Kiln-Device, "
-                 "Kiln-Job, Kiln-Joules-Estimate, RateLimit, RateLimit-Policy, WWW-Authenticate, "
-                 "X-Request-Id, Traceresponse");
+                 "Server-Timing, ETag, Age, Cache-Status, Retry-After, Kiln-Device, "
+                 "Kiln-Input, Kiln-Job, Kiln-Joules-Estimate, Kiln-Precision, Kiln-Clamped, "
+                 "Kiln-Scale, Kiln-Converged, Kiln-Convergence, RateLimit, RateLimit-Policy, "
+                 "WWW-Authenticate, X-Request-Id, Traceresponse");
     /* browsers show a page of another origin the timings only with this */
     const char *origin = exchange_header(exchange, MHD_HTTP_HEADER_ORIGIN);
     if (origin != NULL) {
@@ -122,7 +123,7 @@ void cors_preflight(const struct exchange *exchange, const char *methods,
     }
     reply_header(response, "Access-Control-Allow-Methods", "%s", methods);
     reply_header(response, "Access-Control-Allow-Headers",
-                 "Authorization, Content-Type, Accept, Cache-Control, If-None-Match, Prefer, "
-                 "Idempotency-Key, Traceparent, Tracestate, X-Request-Id");
+                 "Authorization, Content-Type, Accept, Cache-Control, If-None-Match, Traceparent, "
+                 "Tracestate, X-Request-Id");
     reply_header(response, "Access-Control-Max-Age", "%d", PREFLIGHT_SECONDS);
 }

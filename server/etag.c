@@ -18,8 +18,8 @@ static void arrays_print(const struct job *job, struct text *text) {
         if (field->type == FIELD_ARRAY) {
             struct array_ref array;
             memcpy(&array, job->params + field->offset, sizeof array);
-            text_format(text, "%s[%llu,%llu]", field->name, (unsigned long long)array.count,
-                        (unsigned long long)array.rows);
+            text_format(text, "%s[%llu,%llu,%llu]", field->name, (unsigned long long)array.count,
+                        (unsigned long long)array.rows, (unsigned long long)array.dropped);
         }
     }
 }
@@ -49,14 +49,18 @@ static void name_hash(const struct job *job, const uint8_t *data, struct text te
     }
 }
 
-void etag_make(const struct job *job, const uint8_t *data, const char *kinds, const void *secret,
+void etag_make(const struct job *job, const uint8_t *data, const char *variants, const void *secret,
                char *tag, size_t size, struct digest *digest) {
     char bytes[CANONICAL_MAX];
     struct digest open;
     struct text text;
     text_init(&text, bytes, sizeof bytes);
-    text_format(&text, "%s %s %d %s %s\n", KILN_VERSION, job->type->name, job->type->version,
-                format_row(job->format)->name, job->device[0] != '\0' ? job->device : kinds);
+    bool differs = !job->type->portable || job->format == FORMAT_JSON;
+    text_format(&text, "%s %s %d %s\n", KILN_VERSION, job->type->name, job->type->version,
+                format_row(job->format)->name);
+    if (differs) {
+        text_format(&text, "%s of %s\n", job->device, variants);
+    }
     fields_print_query(job->type->fields, job->params, &text);
     arrays_print(job, &text);
     name_hash(job, data, text, NULL, &open);
@@ -65,10 +69,11 @@ void etag_make(const struct job *job, const uint8_t *data, const char *kinds, co
     if (digest_empty(&open)) {
         return;
     }
-    bool mixed = job->device[0] == '\0' && strchr(kinds, ',') != NULL;
+    bool mixed = differs && job->device[0] == '\0' && strchr(variants, ',') != NULL;
     snprintf(tag, size, "%s\"%016llx%016llx\"", job->format == FORMAT_JSON || mixed ? "W/" : "",
              (unsigned long long)open.high, (unsigned long long)open.low);
     if (secret != NULL) {
+        text_format(&text, "\n%s", job->device); /* who names a device gets its own work */
         name_hash(job, data, text, secret, digest);
     }
 }

@@ -6,6 +6,9 @@
  * comes BACK on the listener's thread, which answers. Whoever calls exchange_resume must not touch
  * the exchange afterwards.
  *
+ * Memory: a body takes what has come of it and at most as much again, never what its head says will
+ * come; a small one lies in one block from its first byte.
+ *
  * Ownership: made when the request line arrives, destroyed when the library reports completion. Its
  * blocks go back to the arena at the latest then; a result's block belongs to the response.
  * Threads: one at a time, as above.
@@ -45,8 +48,9 @@ struct exchange {
     struct MHD_Connection *connection;
     struct client *client;
     uint64_t started_ns;
-    char *target;             /* as sent */
-    const char *received_end; /* of the target in the library's buffer, for the guard */
+    uint64_t number; /* of the request on its connection */
+    char *target;    /* as sent */
+    char *url_text;  /* a copy that `url` points into */
     struct url url;
     enum method method;
     struct match match;
@@ -83,7 +87,8 @@ struct exchange {
     uint64_t age_ns; /* oldest result that the client takes */
 
     struct load load; /* the loader's */
-    char text[];      /* target, and a copy that the url points into */
+    struct preparation preparation;
+    char text[]; /* target, and a copy that the url points into */
 };
 
 /** NULL if memory ran out. `target` is copied. */
@@ -107,6 +112,13 @@ void exchange_resume(struct exchange *exchange);
 /** Notes what is wrong, to be answered as a problem (printf format). Returns `status`. */
 enum kiln_status exchange_fault(struct exchange *exchange, enum kiln_status status,
                                 const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** Whose share of the arena the request's blocks are: its key's, else its address's. */
+const struct holder *exchange_holder(struct exchange *exchange);
+/** A block for the request, within that share (arena_take_for). The log is told where there is no
+    room. */
+enum kiln_status exchange_take(struct exchange *exchange, uint64_t size, const struct block *own,
+                               struct block *block);
 
 /** Value of a request header or NULL. */
 const char *exchange_header(const struct exchange *exchange, const char *name);

@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <stddef.h>
+#include <string.h>
 
 #define POLL_BATCH 64
 
@@ -106,11 +107,22 @@ static struct waiter *present(struct waiter **at) {
     return NULL;
 }
 
-bool flight_deserted(struct flights *flights, struct waiter *leader, int *fd) {
-    struct waiter alone = *leader, *found = NULL;
-    alone.next = NULL;
+bool flight_has(struct flights *flights, const struct waiter *leader, const char *request_id,
+                uint32_t owner) {
+    bool found = false;
     pthread_mutex_lock(&flights->lock);
-    alone.next = leader->first;
+    for (const struct waiter *at = leader->first; at != NULL && !found; at = at->next) {
+        found = (owner == 0 || at->owner == owner) && strcmp(at->request_id, request_id) == 0;
+    }
+    pthread_mutex_unlock(&flights->lock);
+    return found;
+}
+
+bool flight_deserted(struct flights *flights, struct waiter *leader, int *fd) {
+    struct waiter *found = NULL;
+    pthread_mutex_lock(&flights->lock);
+    /* others change the leader's list and its chain: it is read under the lock only */
+    struct waiter alone = {.fd = leader->fd, .next = leader->first};
     for (struct waiter *at = &alone; at != NULL && found == NULL;) {
         found = present(&at);
     }

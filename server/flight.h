@@ -6,8 +6,8 @@
  * still there; a leader whose deadline passed hands over to the oldest follower that has time left.
  *
  * Threads: any; one lock, under which nothing is called that takes another. The dispatcher may call
- * flight_deserted under its own. Ownership: waiters are the callers', and must stay until the
- * flight has ended.
+ * flight_deserted and flight_has under its own. Ownership: waiters are the callers', and must stay
+ * until the flight has ended.
  */
 #ifndef KILN_SERVER_FLIGHT_H
 #define KILN_SERVER_FLIGHT_H
@@ -18,8 +18,10 @@
 
 struct waiter {
     struct digest key;
-    int fd;            /* the client's socket; -1: cannot hang up */
-    uint64_t until_ns; /* its own deadline, clock_ns */
+    const char *request_id; /* of the request; lives as long as the waiter */
+    uint32_t owner;         /* of the request */
+    int fd;                 /* the client's socket; -1: cannot hang up */
+    uint64_t until_ns;      /* its own deadline, clock_ns */
 
     struct waiter *chain;        /* leaders in a bucket */
     struct waiter *first, *last; /* leaders: who follows, oldest first */
@@ -46,5 +48,8 @@ struct waiter *flight_pass(struct flights *flights, struct waiter *leader, uint6
 /** Looks whether any client is still there. True: none is, and nobody can join any more. Else `*fd`
     is a socket of one who is. */
 bool flight_deserted(struct flights *flights, struct waiter *leader, int *fd);
+/** Whether a follower is the request of this id, and of this owner (0: anybody's). */
+bool flight_has(struct flights *flights, const struct waiter *leader, const char *request_id,
+                uint32_t owner);
 
 #endif

@@ -10,8 +10,14 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <microhttpd.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A family without labels. */
@@ -35,16 +41,90 @@ static void gauges_list(struct text *text, const struct gauge *gauges, size_t co
 
 #define COUNT(rows) (sizeof(rows) / sizeof(rows)[0])
 
-static uint64_t resident_bytes(void) {
-    unsigned long long total = 0, resident = 0;
+/* ---- this process, by the names that Prometheus' own libraries use ---- */
+
+/* Bytes of address space and of resident memory; 0 where /proc does not tell. */
+static void memory_read(double *space, double *resident) {
+    unsigned long long pages = 0, pages_resident = 0;
     FILE *file = fopen("/proc/self/statm", "re");
     if (file != NULL) {
-        if (fscanf(file, "%llu %llu", &total, &resident) != 2) {
-            resident = 0;
+        if (fscanf(file, "%llu %llu", &pages, &pages_resident) != 2) {
+            pages = pages_resident = 0;
         }
         fclose(file);
     }
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+    *space = (double)pages * (double)sysconf(_SC_PAGESIZE);
+    *resident = (double)pages_resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+/* At most what a kernel allows by itself: fs.nr_open. */
+static double descriptors_most(void) {
+    struct rlimit limit;
+    rlim_t most = 1 << 20;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < most ? (double)limit.rlim_cur
+                                                                          : (double)most;
+}
+
+/* Open descriptors. Since Linux 6.2 the folder's size is their number; before, each is asked for:
+   the front reads no folders. */
+static double descriptors_count(double most) {
+    enum { CHUNK = 256 };
+    struct pollfd chunk[CHUNK];
+    struct stat folder;
+    double open = 0;
+    if (stat("/proc/self/fd", &folder) == 0 && folder.st_size > 0) {
+        return (double)folder.st_size;
+    }
+    for (int from = 0; from < most; from += CHUNK) {
+        int count = most - from < CHUNK ? (int)most - from : CHUNK;
+        for (int i = 0; i < count; i++) {
+            chunk[i] = (struct pollfd){.fd = from + i};
+        }
+        if (poll(chunk, (nfds_t)count, 0) < 0) {
+            break;
+        }
+        for (int i = 0; i < count; i++) {
+            open += (chunk[i].revents & POLLNVAL) == 0;
+        }
+    }
+    return open;
+}
+
+/* The same at every scrape: clocks that are set do not move it. */
+static double started_read(const struct service *service) {
+    static _Atomic uint64_t started_ms;
+    uint64_t known = atomic_load(&started_ms);
+    if (known == 0) {
+        struct timespec now;
+        clock_gettime(CLOCK_REALTIME, &now);
+        double seconds = (double)now.tv_sec + (double)now.tv_nsec / 1e9 -
+                         (double)(clock_ns() - service->started_ns) / 1e9;
+        uint64_t fresh = (uint64_t)(seconds * 1e3);
+        known = atomic_compare_exchange_strong(&started_ms, &known, fresh) ? fresh : known;
+    }
+    return (double)known / 1e3;
+}
+
+static void self_print(struct text *text, const struct service *service) {
+    struct timespec spent = {0, 0};
+    double space, resident, most = descriptors_most();
+    memory_read(&space, &resident);
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+    const struct gauge rows[] = {
+        {"process_cpu_seconds_total", "counter", "Processor time of the front.",
+         (double)spent.tv_sec + (double)spent.tv_nsec / 1e9},
+        {"process_open_fds", "gauge", "Open file descriptors of the front.",
+         descriptors_count(most)},
+        {"process_max_fds", "gauge", "Most file descriptors that the front may have open.", most},
+        {"process_virtual_memory_bytes", "gauge", "Address space of the front.", space},
+        {"process_resident_memory_bytes", "gauge", "Resident memory of the front.", resident},
+        {"process_start_time_seconds", "gauge", "Start of the daemon, in seconds since 1970.",
+         started_read(service)},
+    };
+    gauges_list(text, rows, COUNT(rows));
+    head_print(text, "kiln_build_info", "gauge", "Always 1: what this daemon was built of.");
+    text_format(text, "kiln_build_info{version=\"%s\",compiler=\"%s\",libmicrohttpd=\"%s\"} 1\n",
+                KILN_VERSION, __VERSION__, MHD_get_version());
 }
 
 static void queue_print(struct text *text, struct dispatch *dispatch) {
@@ -79,7 +159,8 @@ static double described(const struct device_view *view, const char *outer, const
     if (inner != NULL) {
         value = json_member(&value, inner);
     }
-    return value.type == JSON_NUMBER ? json_number(&value) : NAN;
+    double number = value.type == JSON_NUMBER ? json_number(&value) : NAN;
+    return isfinite(number) ? number : NAN; /* a worker may write anything */
 }
 
 static double device_up(const struct device_view *view) {
@@ -184,13 +265,23 @@ static void devices_print(struct text *text, struct dispatch *dispatch) {
 
 static void arena_print(struct text *text, struct arena *arena) {
     struct arena_stats stats;
+    struct holding most = {.bytes = 0};
     arena_stats(arena, &stats);
+    arena_holders(arena, &most, 1);
     const struct gauge rows[] = {
         {"kiln_arena_bytes", "gauge", "Size of the arena.", (double)stats.size},
         {"kiln_arena_used_bytes", "gauge", "Taken now.", (double)stats.used},
         {"kiln_arena_peak_bytes", "gauge", "Most ever taken.", (double)stats.peak},
         {"kiln_arena_blocks", "gauge", "Blocks taken now.", (double)stats.blocks},
         {"kiln_arena_failures_total", "counter", "Blocks refused.", (double)stats.failures},
+        {"kiln_arena_over_share_total", "counter",
+         "Blocks refused although there was room: their client's share was used up.",
+         (double)stats.over_share},
+        {"kiln_arena_largest_free_bytes", "gauge", "Free in one piece.", (double)stats.largest},
+        {"kiln_arena_clients", "gauge", "Keys or addresses that hold blocks.",
+         (double)stats.holders},
+        {"kiln_arena_client_most_bytes", "gauge", "What the one that holds most holds.",
+         (double)most.bytes},
     };
     gauges_list(text, rows, COUNT(rows));
 }
@@ -238,6 +329,9 @@ static void process_print(struct text *text, struct service *service) {
     const struct gauge rows[] = {
         {"kiln_connections", "gauge", "Open connections.", (double)open},
         {"kiln_connections_cut_total", "counter", "Connections cut for crawling.", (double)cut},
+        {"kiln_connections_most", "gauge",
+         "Connections that are taken at most: --connections, or what descriptors allow.",
+         (double)addresses_most(service->addresses)},
         {"kiln_connections_refused_total", "counter", "Connections refused for --connections.",
          (double)over_total},
         {"kiln_connections_refused_address_total", "counter",
@@ -246,8 +340,6 @@ static void process_print(struct text *text, struct service *service) {
          (double)atomic_load(&service->active)},
         {"kiln_log_lines_lost_total", "counter",
          "Lines of the front's log that could not be written.", (double)log_dropped()},
-        {"process_resident_memory_bytes", "gauge", "Resident memory of the front.",
-         (double)resident_bytes()},
         {"kiln_uptime_seconds", "gauge", "Time since the start.",
          (double)(clock_ns() - service->started_ns) / 1e9},
     };
@@ -269,4 +361,5 @@ void gauges_print(struct exchange *exchange, struct text *text) {
     }
     access_print(service->access, text);
     process_print(text, service);
+    self_print(text, service);
 }

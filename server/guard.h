@@ -1,14 +1,9 @@
 /*
- * guard.h: refuses requests whose framing two readers could understand differently.
+ * guard.h: how a request's body is delimited, by the headers that the library shows.
  *
- * The library takes the first of two Content-Lengths, accepts Transfer-Encoding beside it, ignores
- * "Content-Length : n" and lets control characters through; behind a proxy each of these is request
- * smuggling. The guard walks all headers before anything is acted on.
- *
- * Versions before 0.9.77 also drop a folded line into the name of the header before it, cut at NUL,
- * skip headers without a name and take a lone line feed for the end of a line. Those cannot be seen
- * in what they report, only in where it lies: their strings are parts of the bytes received, so
- * the guard asks that each begins where the one before it ended.
+ * The bytes of the head have been read strictly before (head.h); this is the second reader of what
+ * both must understand alike. The library takes the first of two Content-Lengths and accepts
+ * Transfer-Encoding beside it; neither comes this far, and would be refused here again.
  *
  * Threads: reentrant.
  */
@@ -37,19 +32,14 @@ struct framing {
     bool expects;     /* the client waits for "100 Continue" */
     const char *host; /* the Host's value, the library's; NULL for none */
     struct sent traceparent, tracestate, request_id;
+    struct sent origin, fetch_site, referer; /* of browsers */
 };
 
 /** True if the request announces a body of at least one byte. */
 bool framing_has_body(const struct framing *framing);
 
-/** The request line as the library shows it: pointers into its buffer. */
-struct request_line {
-    const char *method, *version;
-    const char *target_end; /* the NUL behind the target */
-};
-
 /** KILN_OK, or KILN_MALFORMED with a sentence in `why`: answer it and close the connection. */
-enum kiln_status guard_check(struct MHD_Connection *connection, const struct request_line *line,
+enum kiln_status guard_check(struct MHD_Connection *connection, const char *version,
                              struct framing *framing, char *why, size_t why_size);
 
 #endif

@@ -16,7 +16,8 @@
 #define METRICS_MEDIA "text/plain; version=0.0.4; charset=utf-8"
 #define YAML_MEDIA    "application/yaml"
 
-extern const char openapi_yaml[], openapi_yaml_end[]; /* embed.S */
+/* embed.S */
+extern const char openapi_yaml[], openapi_yaml_end[], openapi_json[], openapi_json_end[];
 
 static void member_print(struct text *text, const char *name, const char *value) {
     text_format(text, "\"%s\":", name);
@@ -58,11 +59,19 @@ enum MHD_Result info_ready(struct exchange *exchange) {
     return reply_print(exchange, MHD_HTTP_OK, JSON_MEDIA, ready_print);
 }
 
-enum MHD_Result info_openapi(struct exchange *exchange) {
-    struct MHD_Response *response =
-        reply_constant(openapi_yaml, (size_t)(openapi_yaml_end - openapi_yaml));
+static enum MHD_Result document_reply(struct exchange *exchange, const char *media,
+                                      const char *text, const char *end) {
+    struct MHD_Response *response = reply_constant(text, (size_t)(end - text));
     reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
-    return reply_send(exchange, MHD_HTTP_OK, YAML_MEDIA, response);
+    return reply_send(exchange, MHD_HTTP_OK, media, response);
+}
+
+enum MHD_Result info_openapi_yaml(struct exchange *exchange) {
+    return document_reply(exchange, YAML_MEDIA, openapi_yaml, openapi_yaml_end);
+}
+
+enum MHD_Result info_openapi_json(struct exchange *exchange) {
+    return document_reply(exchange, JSON_MEDIA, openapi_json, openapi_json_end);
 }
 
 /* A text being printed, and whether a comma is due. */

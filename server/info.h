@@ -11,7 +11,8 @@
 enum MHD_Result info_health(struct exchange *exchange);
 enum MHD_Result info_ready(struct exchange *exchange);
 enum MHD_Result info_metrics(struct exchange *exchange);
-enum MHD_Result info_openapi(struct exchange *exchange);
+enum MHD_Result info_openapi_yaml(struct exchange *exchange);
+enum MHD_Result info_openapi_json(struct exchange *exchange);
 enum MHD_Result info_devices(struct exchange *exchange);
 enum MHD_Result info_types(struct exchange *exchange);
 

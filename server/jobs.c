@@ -3,6 +3,7 @@
  */
 #include "server/jobs.h"
 
+#include "compute/codecs/signature.h"
 #include "server/body.h"
 #include "server/cors.h"
 #include "server/etag.h"
@@ -44,6 +45,10 @@ enum kiln_status jobs_media_check(struct exchange *exchange) {
     }
     if (body_media_known(type, media)) {
         return KILN_OK;
+    }
+    const char *known = type->input == INPUT_SERIES ? signature_of_media(media) : NULL;
+    if (known != NULL) {
+        return exchange_fault(exchange, KILN_MEDIA_TYPE, "The body is %s.", known);
     }
     text_init(&listing.text, bytes, sizeof bytes);
     body_media_list(type, listing_add, &listing);
@@ -102,9 +107,10 @@ static enum kiln_status format_choose(struct exchange *exchange, const char *nam
     return not_acceptable(exchange, wanted);
 }
 
+/* Whether the client names the result as one that it has. */
 static bool unchanged(const struct exchange *exchange) {
     char tags[1024];
-    return exchange->etag[0] != '\0' && (exchange->method & (METHOD_GET | METHOD_HEAD)) != 0 &&
+    return exchange->etag[0] != '\0' &&
            exchange_header_join(exchange, MHD_HTTP_HEADER_IF_NONE_MATCH, tags, sizeof tags) &&
            etag_match(tags, exchange->etag);
 }
@@ -147,7 +153,9 @@ static void job_prepare(struct exchange *exchange) {
     job->type = exchange->match.route->type;
     job->watch_fd = client_fd(exchange->client);
     job->owner = access_owner(exchange);
+    exchange_holder(exchange);
     job->trace = exchange->tracing.trace;
+    tracing_id_print(&exchange->tracing, job->request_id);
     if (job_check(exchange) != KILN_OK) {
         return;
     }
@@ -157,10 +165,21 @@ static void job_prepare(struct exchange *exchange) {
         return;
     }
     const struct reuse *reuse = exchange->service->reuse;
-    etag_make(job, job_data(exchange), exchange->service->kinds,
+    etag_make(job, job_data(exchange), exchange->service->variants,
               reuse != NULL ? reuse->secret : NULL, exchange->etag, sizeof exchange->etag,
               &exchange->digest);
     exchange->outcome = unchanged(exchange) ? OUTCOME_UNCHANGED : OUTCOME_JOB;
+}
+
+/* What is answered where preparing was ended from outside; nobody reads some of it. */
+static void load_end(struct exchange *exchange, enum kiln_status status) {
+    const char *why = status == KILN_DRAINING   ? "The daemon is shutting down."
+                      : status == KILN_DEADLINE ? "The deadline came before the body was read."
+                      : status == KILN_REVOKED  ? "The job was cancelled while its body was read."
+                                                : "The client has left.";
+    exchange->complaints.count = 0;
+    exchange->job.id = exchange->preparation.id;
+    exchange_fault(exchange, status, "%s", why);
 }
 
 /* On a loader's thread: prepares a suspended exchange and submits or resumes it. */
@@ -168,7 +187,19 @@ static void load_run(struct load *load) {
     struct exchange *exchange =
         (struct exchange *)(void *)((char *)load - offsetof(struct exchange, load));
     struct service *service = exchange->service;
-    job_prepare(exchange);
+    struct preparation *preparation = &exchange->preparation;
+    cancel_begin(&preparation->cancel, preparing_ask, preparation);
+    if (!cancel_point(0)) { /* it may have waited long for this thread */
+        job_prepare(exchange);
+    }
+    enum kiln_status ended = cancel_end();
+    preparing_leave(&service->preparing, preparation);
+    if (ended == KILN_OK && atomic_load(&preparation->revoked)) {
+        ended = KILN_REVOKED; /* behind the last point */
+    }
+    if (ended != KILN_OK) {
+        load_end(exchange, ended);
+    }
     if (exchange->outcome != OUTCOME_JOB || reuse_find(exchange)) {
         exchange_resume(exchange);
         return;
@@ -181,6 +212,36 @@ static void load_run(struct load *load) {
     }
     reuse_submit(exchange, dispatch);
     service_leave(service);
+}
+
+/* How long its body takes, in bytes of text: images are only hashed here, texts are parsed. */
+static uint64_t load_size(const struct exchange *exchange) {
+    const struct job_type *type = exchange->match.route->type;
+    const char *media = exchange_header(exchange, MHD_HTTP_HEADER_CONTENT_TYPE);
+    bool image = type->input == INPUT_IMAGE && body_media_binary(type, media);
+    return image ? exchange->body_size / LOADER_IMAGE_EASE : exchange->body_size;
+}
+
+/* The exchange is the loader's after this. */
+static void load_push(struct exchange *exchange, struct dispatch *dispatch) {
+    struct service *service = exchange->service;
+    struct job *job = &exchange->job;
+    const struct job_type *type = exchange->match.route->type;
+    job->since_ns = clock_ns();
+    exchange->preparation = (struct preparation){
+        .id = dispatch_id(dispatch),
+        .since_ns = job->since_ns,
+        .until_ns = job->since_ns + (uint64_t)(service->options->deadline * 1e9),
+        .type = type,
+        .owner = access_owner(exchange),
+        .fd = client_fd(exchange->client),
+        .draining = &service->draining,
+    };
+    tracing_id_print(&exchange->tracing, exchange->preparation.request_id);
+    exchange->load.run = load_run;
+    preparing_enter(&service->preparing, &exchange->preparation);
+    enum load_kind kind = load_size(exchange) < LOADER_LONG_MIN ? LOAD_BODY : LOAD_LONG;
+    loader_push(service->loader, kind, &exchange->load); /* stops after the service */
 }
 
 /* ---- answers ---- */
@@ -214,9 +275,40 @@ static void status_header(const struct exchange *exchange, struct MHD_Response *
     }
 }
 
-static void origin_headers(struct MHD_Response *response, const char *device, uint64_t job) {
+/* What to know of a picture that does not show it. The numbers are a worker's. */
+static void remarks_headers(struct MHD_Response *response, const struct remarks *remarks) {
+    if (remarks->picture) {
+        reply_header(response, "Kiln-Clamped", "%" PRIu64, remarks->clamped);
+    }
+    if (remarks->picture && remarks->scale != 0) {
+        reply_header(response, "Kiln-Scale", "%.17g", remarks->scale);
+    }
+    if (remarks->iterated) {
+        bool converged = remarks->left <= REMARK_CONVERGED;
+        reply_header(response, "Kiln-Converged", "%s", converged ? "true" : "false");
+        reply_header(response, "Kiln-Convergence", "%.3g", remarks->left);
+    }
+}
+
+static void origin_headers(struct MHD_Response *response, const char *device,
+                           const struct job_id *job) {
+    char id[JOB_ID_TEXT];
+    job_id_print(job, id);
     reply_header(response, "Kiln-Device", "%s", device);
-    reply_header(response, "Kiln-Job", "%016" PRIx64, job);
+    reply_header(response, "Kiln-Job", "%s", id);
+}
+
+/* How the input was understood, for results that cannot say it themselves. */
+static void input_header(const struct exchange *exchange, struct MHD_Response *response) {
+    const struct job_type *type = exchange->match.route->type; /* a recalled job's own is not set */
+    char bytes[1024];
+    struct text text;
+    if (type->describe_input == NULL || exchange->job.format == FORMAT_JSON || response == NULL) {
+        return;
+    }
+    text_init(&text, bytes, sizeof bytes);
+    type->describe_input(exchange->job.params, &text);
+    MHD_add_response_header(response, "Kiln-Input", bytes);
 }
 
 static void timing_header(struct MHD_Response *response, const struct timing *timing) {
@@ -227,6 +319,12 @@ static void timing_header(struct MHD_Response *response, const struct timing *ti
                  timing->total);
 }
 
+static void precision_header(struct MHD_Response *response, const char *precision) {
+    if (precision[0] != '\0') {
+        reply_header(response, "Kiln-Precision", "%s", precision);
+    }
+}
+
 /* A job of this request's own. */
 static enum MHD_Result result_reply(struct exchange *exchange) {
     struct job *job = &exchange->job;
@@ -235,10 +333,17 @@ static enum MHD_Result result_reply(struct exchange *exchange) {
                                         ? reply_result(exchange->result)
                                         : reply_block(arena, &job->result, job->result_size);
     metrics_job(job_type_index(job->type), &job->timing);
+    input_header(exchange, response);
     timing_header(response, &job->timing);
     caching_headers(exchange, response);
     status_header(exchange, response);
-    origin_headers(response, job->device_name, job->id);
+    origin_headers(response, job->device_name, &job->id);
+    remarks_headers(response, &job->remarks);
+    if (job->type->precision != NULL) {
+        char precision[RESULT_PRECISION_MAX];
+        job->type->precision(job->params, precision, sizeof precision);
+        precision_header(response, precision);
+    }
     if (job->joules > 0) {
         reply_header(response, "Kiln-Joules-Estimate", "%.6g", job->joules);
     }
@@ -251,9 +356,12 @@ static enum MHD_Result shared_reply(struct exchange *exchange) {
     struct MHD_Response *response = reply_result(result);
     reply_header(response, "Server-Timing", "cache;desc=\"shared\", total;dur=%.4f",
                  (double)(clock_ns() - exchange->started_ns) * 1e-6);
+    input_header(exchange, response);
     caching_headers(exchange, response);
     status_header(exchange, response);
-    origin_headers(response, result->device, result->job);
+    origin_headers(response, result->device, &result->job);
+    remarks_headers(response, &result->remarks);
+    precision_header(response, result->precision);
     return reply_send(exchange, MHD_HTTP_OK, format_row(result->format)->media, response);
 }
 
@@ -262,9 +370,12 @@ static struct MHD_Response *kept_make(const struct exchange *exchange, uint64_t 
     struct MHD_Response *response = reply_result(result);
     reply_header(response, MHD_HTTP_HEADER_AGE, "%" PRIu64, age);
     reply_header(response, "Server-Timing", "cache;desc=\"hit\"");
+    input_header(exchange, response);
     caching_headers(exchange, response);
     status_header(exchange, response);
-    origin_headers(response, result->device, result->job);
+    origin_headers(response, result->device, &result->job);
+    remarks_headers(response, &result->remarks);
+    precision_header(response, result->precision);
     return response;
 }
 
@@ -287,7 +398,7 @@ static enum MHD_Result kept_reply(struct exchange *exchange) {
             MHD_destroy_response(*answer);
         }
         *answer = kept_make(exchange, age);
-        reply_media(*answer, media);
+        reply_media(exchange, *answer, media);
         result->ages[exchange->negotiated] = age;
         result->forget = MHD_destroy_response;
     }
@@ -298,14 +409,26 @@ static enum MHD_Result kept_reply(struct exchange *exchange) {
     return done;
 }
 
+/* RFC 9110, 13.1.2: 304 is for GET and HEAD, whose answer a cache has; other methods are not
+   performed, which 412 says. */
+static enum MHD_Result unchanged_reply(struct exchange *exchange) {
+    if ((exchange->method & (METHOD_GET | METHOD_HEAD)) == 0) {
+        return problem_reply(exchange, KILN_PRECONDITION,
+                             "The result would be %s, which If-None-Match says you have; no job "
+                             "was run.",
+                             exchange->etag);
+    }
+    struct MHD_Response *response = reply_constant("", 0);
+    caching_headers(exchange, response);
+    return reply_send(exchange, MHD_HTTP_NOT_MODIFIED, NULL, response);
+}
+
 static enum MHD_Result job_answer(struct exchange *exchange) {
     struct job *job = &exchange->job;
-    if (exchange->outcome == OUTCOME_UNCHANGED) {
-        struct MHD_Response *response = reply_constant("", 0);
-        caching_headers(exchange, response);
-        return reply_send(exchange, MHD_HTTP_NOT_MODIFIED, NULL, response);
-    }
     arena_give(exchange->service->arena, &job->body);
+    if (exchange->outcome == OUTCOME_UNCHANGED) {
+        return unchanged_reply(exchange);
+    }
     if (exchange->outcome == OUTCOME_JOB && job->status == KILN_OK) {
         return exchange->reused == REUSED_HIT      ? kept_reply(exchange)
                : exchange->reused == REUSED_SHARED ? shared_reply(exchange)
@@ -342,7 +465,7 @@ enum MHD_Result jobs_handle(struct exchange *exchange) {
     if (recalled(exchange)) {
         return job_answer(exchange);
     }
-    bool large = exchange->body_size >= LOADER_BODY_MIN;
+    bool large = exchange->body_size >= LOADER_BODY_MIN && load_size(exchange) >= LOADER_BODY_MIN;
     if (!large) {
         job_prepare(exchange);
         if (exchange->outcome == OUTCOME_JOB || exchange->outcome == OUTCOME_UNCHANGED) {
@@ -358,8 +481,7 @@ enum MHD_Result jobs_handle(struct exchange *exchange) {
     }
     exchange_suspend(exchange);
     if (large) {
-        exchange->load.run = load_run;
-        loader_push(service->loader, LOAD_BODY, &exchange->load); /* stops after the service */
+        load_push(exchange, dispatch);
     } else {
         reuse_submit(exchange, dispatch);
     }

@@ -39,8 +39,9 @@ static void number_add(struct journal *journal, const char *name, const char *fo
     int size = vsnprintf(value, sizeof value, format, arguments);
     va_end(arguments);
     const char *place = journal->bytes + journal->text.size;
-    text_bytes(&journal->text, value, (size_t)size + 1);
-    if (!journal->text.full) {
+    bool whole = size > 0 && (size_t)size < sizeof value; /* half a number is another number */
+    text_bytes(&journal->text, value, whole ? (size_t)size + 1 : 0);
+    if (whole && !journal->text.full) {
         member_add(journal, name, place, true);
     }
 }
@@ -107,14 +108,15 @@ static void job_add(struct journal *journal, const struct exchange *exchange) {
     };
     const struct result *result = exchange->result;
     const struct job *job = &exchange->job;
-    bool own = exchange->outcome == OUTCOME_JOB && job->id != 0; /* a job of its own was run */
-    uint64_t id = own ? job->id : result != NULL ? result->job : 0;
-    char text[24];
-    if (id == 0) {
+    bool own =
+        exchange->outcome == OUTCOME_JOB && !job_id_empty(&job->id); /* a job of its own was run */
+    const struct job_id *id = own ? &job->id : result != NULL ? &result->job : NULL;
+    char text[JOB_ID_TEXT];
+    if (id == NULL) {
         return;
     }
     member_add(journal, "device", own ? job->device_name : result->device, false);
-    snprintf(text, sizeof text, "%016" PRIx64, id);
+    job_id_print(id, text);
     text_add(journal, "job", text, strlen(text));
     member_add(journal, "cache", reuses[exchange->reused], false);
     if (own && job->status == KILN_OK) {

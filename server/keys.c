@@ -335,7 +335,14 @@ static bool lines_parse(const char *text, const char *end, struct keys *keys, ch
         if (any) {
             keys->rows[keys->count++] = key;
         }
-        text = newline != NULL ? newline + 1 : end;
+        if (newline == NULL) {
+            snprintf(why, why_size, "line %zu, the last, has no end: is the file cut?", number);
+            return false;
+        }
+        text = newline + 1;
+    }
+    if (keys->count == 0) {
+        return complain(why, why_size, "there is no key in it");
     }
     return rows_differ(keys, why, why_size);
 }

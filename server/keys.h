@@ -9,7 +9,10 @@
  *
  * where `rate` is requests a second, `burst` how many may come at once (default: the rate, at least
  * 1), `concurrency` how many may be in hand. `#` starts a comment line. Anything else that is
- * unknown, doubled, too long or out of range refuses the whole file, with the line's number.
+ * unknown, doubled, too long or out of range refuses the whole file, with the line's number. So
+ * does what looks like a file that was cut, or is being written: no key at all, or a last line
+ * without its end, whose limits may be missing. (A cut at the end of a line takes whole keys away,
+ * and nothing tells; write a new file and rename it.)
  *
  * Threads: reentrant.
  */

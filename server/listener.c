@@ -11,6 +11,7 @@
 #include "kernels/cpu/pool.h"
 #include "server/addresses.h"
 #include "server/exchange.h"
+#include "server/intake.h"
 #include "server/journal.h"
 #include "server/loop.h"
 #include "server/metrics.h"
@@ -25,6 +26,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+/* Of one connection. A head as large as head.h allows and an answer's head fit beside one another,
+   so that the library never has to refuse anything for want of room. The library clears all of it
+   for every request, and above 32 KiB maps it anew for every connection. */
+#define CONNECTION_MEMORY 32768
 
 struct listener {
     int port;
@@ -66,7 +72,9 @@ static enum MHD_Result connection_policy(void *context, const struct sockaddr *s
 }
 
 static struct client *connection_open(struct service *service, int fd) {
-    struct client *client = client_opened(service->clients, fd, counted.address);
+    const struct client_terms terms = {service->limits.max_body,
+                                       service->options->tls_cert[0] != '\0'};
+    struct client *client = client_opened(service->clients, fd, counted.address, &terms);
     counted.held = counted.held && client == NULL; /* the record gives it back */
     return client;
 }
@@ -160,18 +168,20 @@ static struct MHD_Daemon *daemon_start(struct service *service, const struct tls
     }
     int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
     struct MHD_Daemon *daemon =
-        own < 0 ? NULL
-                : MHD_start_daemon(
-                      flags, 0, connection_policy, service, request_handle, service,
-                      /* first, so that it holds for the other options' messages */
-                      MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL, MHD_OPTION_LISTEN_SOCKET, own,
-                      MHD_OPTION_CONNECTION_LIMIT, (unsigned int)options->connections + 1,
-                      MHD_OPTION_ARRAY, secure, MHD_OPTION_CONNECTION_TIMEOUT,
-                      (unsigned int)options->idle_timeout, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                      (size_t)32768, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
-                      connection_notify, service, MHD_OPTION_NOTIFY_COMPLETED, request_end, service,
-                      MHD_OPTION_URI_LOG_CALLBACK, request_line, service,
-                      MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL, MHD_OPTION_END);
+        own < 0
+            ? NULL
+            : MHD_start_daemon(flags, 0, connection_policy, service, request_handle, service,
+                               /* first, so that it holds for the other options' messages */
+                               MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL,
+                               MHD_OPTION_LISTEN_SOCKET, own, MHD_OPTION_CONNECTION_LIMIT,
+                               (unsigned int)options->connections + 1, MHD_OPTION_ARRAY, secure,
+                               MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)options->idle_timeout,
+                               MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
+                               MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
+                               connection_notify, service, MHD_OPTION_NOTIFY_COMPLETED, request_end,
+                               service, MHD_OPTION_URI_LOG_CALLBACK, request_line, service,
+                               MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL,
+                               MHD_OPTION_END);
     if (daemon == NULL && own >= 0) {
         close(own);
     }
@@ -179,7 +189,7 @@ static struct MHD_Daemon *daemon_start(struct service *service, const struct tls
 }
 
 /* A loop takes a good fifth of what one GPU does of small pictures. */
-static size_t loops_wanted(const struct options *options) {
+size_t listener_loops(const struct options *options) {
     size_t suit = (size_t)pool_processors() / 4;
     suit = suit < 1 ? 1 : suit > 4 ? 4 : suit;
     return options->http_threads > 0 ? options->http_threads : suit;
@@ -199,13 +209,15 @@ static bool loops_start(struct listener *listener, struct service *service, size
     return true;
 }
 
-bool listener_create(struct service *service, struct listener **out, char *why, size_t why_size) {
+bool listener_create(struct service *service, int fd, struct listener **out, char *why,
+                     size_t why_size) {
     const struct options *options = service->options;
-    int fd = socket_open(options, why, why_size);
-    if (fd < 0) {
+    if (!intake_create()) {
+        snprintf(why, why_size, "no memory for the table of connections");
+        close(fd);
         return false;
     }
-    size_t loops = loops_wanted(options);
+    size_t loops = listener_loops(options);
     struct listener *listener = calloc(1, sizeof *listener + loops * sizeof(struct loop *));
     snprintf(why, why_size, "the HTTP library could not start (see the debug log)");
     bool good = listener != NULL &&

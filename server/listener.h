@@ -11,10 +11,12 @@
 
 struct listener;
 
-/** Binds and listens, or takes the socket that was passed (activation.h), and serves. The service
-   must have its clients. False with `why`; what was made by then is in `listener`. */
-bool listener_create(struct service *service, struct listener **listener, char *why,
+/** Serves on a socket that listens (socket.h), which it closes. The service must have its clients.
+   False with `why`; what was made by then is in `listener`. */
+bool listener_create(struct service *service, int fd, struct listener **listener, char *why,
                      size_t why_size);
+/** Event loops that there will be. */
+size_t listener_loops(const struct options *options);
 /** Port that was bound; 0 for a socket of the local host. */
 int listener_port(const struct listener *listener);
 /** Where it listens: "http://127.0.0.1:8080", "unix:/run/kiln.sock". */

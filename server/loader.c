@@ -10,34 +10,54 @@ struct queue {
     struct load *first, **last;
 };
 
+struct thread {
+    struct loader *loader;
+    bool brief; /* takes short bodies only */
+    pthread_t id;
+};
+
 struct loader {
     pthread_mutex_t lock;
     pthread_cond_t ready;
     struct queue queues[LOAD_KINDS];
+    uint64_t number; /* of the load that came last */
     bool stop;
     int count;
-    pthread_t threads[LOADER_THREADS];
+    struct thread threads[LOADER_THREADS];
 };
 
-static struct load *load_take_locked(struct loader *loader) {
-    for (int kind = 0; kind < LOAD_KINDS; kind++) {
-        struct queue *queue = &loader->queues[kind];
-        struct load *load = queue->first;
-        if (load != NULL) {
-            queue->first = load->next;
-            queue->last = load->next == NULL ? &queue->first : queue->last;
-            load->next = NULL;
-            return load;
-        }
+/* The kind whose turn it is, LOAD_KINDS for none: bodies in their order, then copies. */
+static int kind_choose_locked(const struct loader *loader, bool brief) {
+    const struct load *body = loader->queues[LOAD_BODY].first;
+    const struct load *large = brief ? NULL : loader->queues[LOAD_LONG].first;
+    if (body != NULL && (large == NULL || body->number < large->number)) {
+        return LOAD_BODY;
     }
-    return NULL;
+    if (large != NULL) {
+        return LOAD_LONG;
+    }
+    return !brief && loader->queues[LOAD_COPY].first != NULL ? LOAD_COPY : LOAD_KINDS;
+}
+
+static struct load *load_take_locked(struct loader *loader, bool brief) {
+    int kind = kind_choose_locked(loader, brief);
+    if (kind == LOAD_KINDS) {
+        return NULL;
+    }
+    struct queue *queue = &loader->queues[kind];
+    struct load *load = queue->first;
+    queue->first = load->next;
+    queue->last = load->next == NULL ? &queue->first : queue->last;
+    load->next = NULL;
+    return load;
 }
 
 static void *loader_run(void *argument) {
-    struct loader *loader = argument;
+    const struct thread *thread = argument;
+    struct loader *loader = thread->loader;
     pthread_mutex_lock(&loader->lock);
     for (;;) {
-        struct load *load = load_take_locked(loader);
+        struct load *load = load_take_locked(loader, thread->brief);
         if (load == NULL && loader->stop) {
             break;
         }
@@ -63,11 +83,14 @@ enum kiln_status loader_create(struct loader **out) {
     }
     pthread_mutex_init(&loader->lock, NULL);
     pthread_cond_init(&loader->ready, NULL);
-    while (loader->count < LOADER_THREADS &&
-           pthread_create(&loader->threads[loader->count], NULL, loader_run, loader) == 0) {
-        loader->count++;
+    for (; loader->count < LOADER_THREADS; loader->count++) {
+        struct thread *thread = &loader->threads[loader->count];
+        *thread = (struct thread){.loader = loader, .brief = loader->count == 0};
+        if (pthread_create(&thread->id, NULL, loader_run, thread) != 0) {
+            break;
+        }
     }
-    if (loader->count == 0) {
+    if (loader->count < LOADER_THREADS) {
         loader_destroy(loader);
         return KILN_NO_MEMORY;
     }
@@ -84,7 +107,7 @@ void loader_stop(struct loader *loader) {
     pthread_cond_broadcast(&loader->ready);
     pthread_mutex_unlock(&loader->lock);
     for (; loader->count > 0; loader->count--) {
-        pthread_join(loader->threads[loader->count - 1], NULL);
+        pthread_join(loader->threads[loader->count - 1].id, NULL);
     }
 }
 
@@ -104,9 +127,11 @@ bool loader_push(struct loader *loader, enum load_kind kind, struct load *load) 
     pthread_mutex_lock(&loader->lock);
     bool taken = !loader->stop;
     if (taken) {
+        load->number = ++loader->number;
         *queue->last = load;
         queue->last = &load->next;
-        pthread_cond_signal(&loader->ready);
+        /* one alone might wake the thread that does not take this kind */
+        pthread_cond_broadcast(&loader->ready);
     }
     pthread_mutex_unlock(&loader->lock);
     return taken;

@@ -1,9 +1,11 @@
 /*
  * main.c: the roles of the one binary.
  */
+#include "compute/capabilities.h"
 #include "compute/log.h"
 #include "compute/spawner.h"
 #include "compute/worker.h"
+#include "server/configuration.h"
 #include "server/healthcheck.h"
 #include "server/keytool.h"
 #include "server/options.h"
@@ -21,15 +23,19 @@
 #define EXIT_USAGE 2
 
 static void usage_print(FILE *out) {
-    fprintf(out,
-            "kilnd %s: an HTTP compute daemon\n\n"
-            "  kilnd [serve] [options]      serve HTTP\n"
-            "  kilnd probe                  list the devices as JSON\n"
-            "  kilnd healthcheck [options]  ask the daemon at --listen whether it is ready\n"
-            "  kilnd key new [flags]        make an API key (kilnd key shows the flags)\n"
-            "  kilnd key check FILE         read a key file and say what is wrong with it\n"
-            "  kilnd --version | --help\n\n",
-            KILN_VERSION);
+    fprintf(
+        out,
+        "kilnd %s: an HTTP compute daemon\n\n"
+        "  kilnd [serve] [options]      serve HTTP\n"
+        "  kilnd probe                  list the devices as JSON\n"
+        "  kilnd healthcheck [options]  ask the daemon at --listen whether it is ready\n"
+        "  kilnd key new [flags]        make an API key (kilnd key shows the flags)\n"
+        "  kilnd key check FILE         read a key file and say what is wrong with it\n"
+        "  kilnd --check-config [options]\n"
+        "                               say what is wrong with the options, the file of --config\n"
+        "                               and the files that they name; serve nothing\n"
+        "  kilnd version | help         also --version, --help\n\n",
+        KILN_VERSION);
     options_help(out);
 }
 
@@ -49,16 +55,64 @@ static bool options_take(struct options *options, int argc, char **argv, int fir
     return !help;
 }
 
+/* Takes a flag that is no option out of the arguments. */
+static bool flag_take(const char *flag, int *argc, char **argv, int first) {
+    int kept = first;
+    for (int i = first; i < *argc; i++) {
+        if (strcmp(argv[i], flag) != 0) {
+            argv[kept++] = argv[i];
+        }
+    }
+    bool found = kept < *argc;
+    *argc = kept;
+    return found;
+}
+
+static int config_check(const struct options *options) {
+    char why[OPTION_WHY_MAX];
+    log_init(LOG_LEVEL_ERROR, "check");
+    if (!configuration_check(options, why, sizeof why)) {
+        fprintf(stderr, "kilnd: %s\n", why);
+        return EXIT_FAILURE;
+    }
+    printf("kilnd can start with this configuration\n");
+    return EXIT_SUCCESS;
+}
+
 static int role_serve(int argc, char **argv, int first) {
+    bool check = flag_take("--check-config", &argc, argv, first);
     struct options options;
     int code;
-    return options_take(&options, argc, argv, first, &code) ? serve_run(&options) : code;
+    if (!options_take(&options, argc, argv, first, &code)) {
+        return code;
+    }
+    return check ? config_check(&options) : serve_run(&options);
+}
+
+static int role_help(int argc, char **argv, int first) {
+    (void)argc;
+    (void)argv;
+    (void)first;
+    usage_print(stdout);
+    return EXIT_SUCCESS;
+}
+
+static int role_version(int argc, char **argv, int first) {
+    (void)argc;
+    (void)argv;
+    (void)first;
+    printf("kilnd %s\n", KILN_VERSION);
+    return EXIT_SUCCESS;
 }
 
 static int role_healthcheck(int argc, char **argv, int first) {
     struct options options;
     int code;
-    return options_take(&options, argc, argv, first, &code) ? healthcheck_run(&options) : code;
+    if (!options_take(&options, argc, argv, first, &code)) {
+        return code;
+    }
+    capabilities_drop();
+    return healthcheck_run(&options);
 }
 
 static int role_probe(int argc, char **argv, int first) {
@@ -69,6 +123,7 @@ static int role_probe(int argc, char **argv, int first) {
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* a driver that hangs must not outlive the daemon */
     }
     log_init(LOG_LEVEL_WARNING, "probe");
+    capabilities_drop();
     return worker_probe();
 }
 
@@ -125,6 +180,7 @@ static int role_worker(int argc, char **argv, int first) {
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
     log_init(LOG_LEVEL_INFO, options.device);
+    capabilities_drop();
     return worker_run(&options);
 }
 
@@ -141,6 +197,7 @@ static const struct {
 } roles[] = {
     {"serve", role_serve}, {"worker", role_worker},           {"spawner", role_spawner},
     {"probe", role_probe}, {"healthcheck", role_healthcheck}, {"key", keytool_run},
+    {"help", role_help},   {"version", role_version},         {"--version", role_version},
 };
 
 int main(int argc, char **argv) {
@@ -148,10 +205,6 @@ int main(int argc, char **argv) {
         if (strcmp(argv[1], roles[i].name) == 0) {
             return roles[i].run(argc, argv, 2);
         }
-    }
-    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
-        printf("kilnd %s\n", KILN_VERSION);
-        return EXIT_SUCCESS;
     }
     return role_serve(argc, argv, 1);
 }

@@ -11,8 +11,8 @@
 #define TYPES_MAX 16
 
 /* Every code that this daemon can answer with; the last cell counts others. */
-static const int codes[] = {0,   200, 204, 304, 400, 401, 403, 404, 405, 406, 409, 411,
-                            413, 414, 415, 421, 422, 429, 499, 500, 503, 504, 507, -1};
+static const int codes[] = {0,   200, 204, 304, 400, 401, 403, 404, 405, 406, 409, 412, 413,
+                            414, 415, 421, 422, 429, 431, 499, 500, 503, 504, 507, -1};
 #define CODES (sizeof codes / sizeof codes[0])
 
 /* Upper bounds in seconds. */
@@ -44,7 +44,9 @@ static void histogram_add(struct histogram *histogram, double seconds) {
         bucket++;
     }
     atomic_fetch_add_explicit(&histogram->buckets[bucket], 1, memory_order_relaxed);
-    atomic_fetch_add_explicit(&histogram->sum_ns, seconds > 0 ? (uint64_t)(seconds * 1e9) : 0,
+    /* what is longer than the sum can hold (585 years) is nonsense, and so is what is no number */
+    bool sound = seconds > 0 && seconds < 0x1p64 / 1e9;
+    atomic_fetch_add_explicit(&histogram->sum_ns, sound ? (uint64_t)(seconds * 1e9) : 0,
                               memory_order_relaxed);
 }
 

@@ -1,5 +1,10 @@
 /*
- * negotiate.c: media ranges with qualities. For each format the most specific range counts.
+ * negotiate.c: media ranges with qualities (RFC 9110, 12.5.1).
+ *
+ * For each format the most specific range counts, and of two that are equally specific the better
+ * one. The format with the best quality is taken. Of those with the same one that the client has
+ * named more exactly, then the one that it has named first, then the first of the kind's list: so
+ * JSON, plain text and then anything, which axios asks for, is answered with JSON.
  */
 #include "server/negotiate.h"
 
@@ -73,32 +78,45 @@ static int range_covers(const char *media, enum format format) {
     return format_by_media(media) == format ? 3 : 0;
 }
 
-static double format_quality(const char *accept, enum format format, bool *any) {
+/* What the client thinks of one format. */
+struct wish {
+    double quality;
+    int covers;   /* as range_covers, of the range that counts */
+    size_t place; /* of that range in the list */
+};
+
+static struct wish format_wish(const char *accept, enum format format, bool *any) {
     struct range range;
-    int best = 0;
-    double quality = 0;
-    while (range_next(&accept, &range)) {
+    struct wish wish = {0, 0, 0};
+    for (size_t place = 0; range_next(&accept, &range); place++) {
         int covers = range_covers(range.media, format);
         *any = true;
-        if (covers > best || (covers == best && covers > 0 && range.quality > quality)) {
-            best = covers;
-            quality = range.quality;
+        if (covers > wish.covers ||
+            (covers == wish.covers && covers > 0 && range.quality > wish.quality)) {
+            wish = (struct wish){range.quality, covers, place};
         }
     }
-    return quality;
+    return wish;
+}
+
+static bool wish_beats(const struct wish *one, const struct wish *other) {
+    if (one->quality != other->quality) {
+        return one->quality > other->quality;
+    }
+    return one->covers != other->covers ? one->covers > other->covers : one->place < other->place;
 }
 
 enum format negotiate(const char *accept, const enum format *formats) {
     enum format chosen = FORMAT_NONE;
-    double best = 0;
+    struct wish best = {0, 0, 0};
     bool any = false;
     if (accept == NULL) {
         return formats[0];
     }
     for (size_t i = 0; formats[i] != FORMAT_NONE; i++) {
-        double quality = format_quality(accept, formats[i], &any);
-        if (quality > best) {
-            best = quality;
+        struct wish wish = format_wish(accept, formats[i], &any);
+        if (wish.quality > 0 && (chosen == FORMAT_NONE || wish_beats(&wish, &best))) {
+            best = wish;
             chosen = formats[i];
         }
     }

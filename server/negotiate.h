@@ -8,9 +8,9 @@
 
 #include "compute/format.h"
 
-/** The acceptable format of highest quality; among equals the first of `formats` (ended by
-    FORMAT_NONE). `accept` NULL or without a readable range: the first. FORMAT_NONE if none is
-    acceptable. */
+/** The acceptable format of highest quality; among equals the one that is named more exactly, then
+    the one named first, then the first of `formats` (ended by FORMAT_NONE). `accept` NULL or
+   without a readable range: the first. FORMAT_NONE if none is acceptable. */
 enum format negotiate(const char *accept, const enum format *formats);
 
 #endif

@@ -43,9 +43,11 @@ struct options {
     uint64_t http_threads;
     uint64_t wrong_keys;                          /* of an address in a minute; 0: no limit */
     double deadline, drain_timeout, idle_timeout; /* seconds */
-    int32_t log_format;                           /* 0: text, 1: JSON */
-    int32_t log_level;                            /* enum log_level */
-    int32_t sandbox;                              /* 0: on, 1: off, 2: report */
+    double transfer_timeout;
+    int32_t log_format; /* 0: text, 1: JSON */
+    int32_t log_level;  /* enum log_level */
+    int32_t sandbox;    /* 0: on, 1: off, 2: report */
+    char unknown[256];  /* variables of the environment that are no options, with commas */
 };
 
 /** Reads flags (argv[first] on), environment and file. False with a sentence in `why` for anything

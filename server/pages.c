@@ -92,8 +92,8 @@ static void index_print(struct exchange *exchange, struct text *text) {
     lines_print(exchange, text);
     text_string(text,
                 "<h2>About this daemon</h2>\n<ul>\n"
-                "<li><a href=\"/openapi.yaml\">/openapi.yaml</a>: every address, parameter "
-                "and answer</li>\n"
+                "<li><a href=\"/openapi.yaml\">/openapi.yaml</a>, <a href=\"/openapi.json\">"
+                "/openapi.json</a>: every address, parameter and answer</li>\n"
                 "<li><a href=\"/v1/jobs/types\">/v1/jobs/types</a>: the jobs' parameters</li>\n"
                 "<li><a href=\"/v1/jobs\">/v1/jobs</a>: jobs that wait or run, and how far they "
                 "are</li>\n"

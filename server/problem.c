@@ -52,8 +52,10 @@ static void problem_print(struct exchange *exchange, struct text *text) {
     if (exchange->complaints.count > 0) {
         errors_print(text, &exchange->complaints);
     }
-    if (exchange->job.id != 0) {
-        text_format(text, ",\"job\":\"%016llx\"", (unsigned long long)exchange->job.id);
+    if (!job_id_empty(&exchange->job.id)) {
+        char id[JOB_ID_TEXT];
+        job_id_print(&exchange->job.id, id);
+        member_print(text, "job", id);
     }
     text_string(text, "}\n");
 }
@@ -75,6 +77,9 @@ enum MHD_Result problem_send(struct exchange *exchange) {
         char allow[64];
         route_allow(exchange->match.route, allow, sizeof allow);
         reply_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
+    }
+    if (exchange->fault == KILN_PRECONDITION) {
+        reply_header(response, MHD_HTTP_HEADER_ETAG, "%s", exchange->etag);
     }
     if (exchange->fault == KILN_NOT_ACCEPTABLE) {
         reply_header(response, MHD_HTTP_HEADER_VARY, "Accept");

@@ -4,6 +4,7 @@
 #include "server/reply.h"
 
 #include "server/cors.h"
+#include "server/sites.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -91,10 +92,13 @@ void reply_header(struct MHD_Response *response, const char *name, const char *f
     }
 }
 
-void reply_media(struct MHD_Response *response, const char *media) {
+void reply_media(const struct exchange *exchange, struct MHD_Response *response,
+                 const char *media) {
     if (response != NULL) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, media);
         MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        MHD_add_response_header(response, "Cross-Origin-Resource-Policy",
+                                sites_policy(exchange->service));
     }
 }
 
@@ -108,6 +112,7 @@ enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Resp
     exchange->stage = STAGE_ANSWERED;
     exchange->http = http;
     exchange->answer_size = exchange->method == METHOD_HEAD ? 0 : size;
+    client_holds(exchange->client, exchange->answer_size);
     client_phase_set(exchange->client, CLIENT_SENDING);
     return MHD_queue_response(exchange->connection, (unsigned int)http, response);
 }
@@ -119,7 +124,7 @@ enum MHD_Result reply_send(struct exchange *exchange, int http, const char *medi
         return MHD_NO;
     }
     if (media != NULL) {
-        reply_media(response, media);
+        reply_media(exchange, response, media);
     }
     access_headers(exchange, http, response);
     cors_headers(exchange, response);

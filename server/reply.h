@@ -40,7 +40,7 @@ void reply_secure(struct MHD_Response *response, const char *policy);
 enum MHD_Result reply_again(struct exchange *exchange, int http, struct MHD_Response *response,
                             uint64_t size);
 /** The headers that come with a media type. */
-void reply_media(struct MHD_Response *response, const char *media);
+void reply_media(const struct exchange *exchange, struct MHD_Response *response, const char *media);
 
 /** Prints with `print` into a buffer that is made larger until the text fits (at most 16 MiB) and
     sends it. */

@@ -34,7 +34,9 @@ struct result *result_copy(const struct result *result, struct arena *arena, str
         copy->made_ns = result->made_ns;
         copy->job = result->job;
         copy->format = result->format;
+        copy->remarks = result->remarks;
         memcpy(copy->device, result->device, sizeof copy->device);
+        memcpy(copy->precision, result->precision, sizeof copy->precision);
         memcpy(copy->etag, result->etag, sizeof copy->etag);
     }
     return copy;

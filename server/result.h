@@ -16,7 +16,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define RESULT_ETAG_MAX 48
+#define RESULT_ETAG_MAX      48
+#define RESULT_PRECISION_MAX 48
 
 struct MHD_Response;
 
@@ -34,9 +35,11 @@ struct result {
 
     /* of the run that made it */
     uint64_t made_ns; /* clock_ns */
-    uint64_t job;
+    struct job_id job;
     enum format format;
+    struct remarks remarks;
     char device[24];
+    char precision[RESULT_PRECISION_MAX]; /* header Kiln-Precision; "": none */
     char etag[RESULT_ETAG_MAX];
 
     /* answers that are ready to be sent: plain, and negotiated (with Vary) */

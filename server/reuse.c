@@ -152,8 +152,12 @@ static void publish(struct exchange *exchange) {
     result->made_ns = clock_ns();
     result->job = job->id;
     result->format = job->format;
+    result->remarks = job->remarks;
     snprintf(result->device, sizeof result->device, "%s", job->device_name);
     snprintf(result->etag, sizeof result->etag, "%s", exchange->etag);
+    if (job->type->precision != NULL) {
+        job->type->precision(job->params, result->precision, sizeof result->precision);
+    }
     exchange->result = result;
     exchange->settles =
         exchange->keep && cache_add(exchange->service->reuse->cache, &exchange->digest, result);
@@ -194,6 +198,7 @@ static void finish(struct exchange *exchange) {
 }
 
 static void submit(struct exchange *exchange) {
+    exchange->job.id = exchange->preparation.id;
     enum kiln_status status = dispatch_submit(exchange->dispatch, &exchange->job);
     if (status != KILN_OK) {
         exchange->job.status = status;
@@ -247,6 +252,13 @@ static bool job_deserted(struct job *job) {
     return !exchange->flying || flight_deserted(&reuse->flights, &exchange->waiter, &job->watch_fd);
 }
 
+/* Whether a request with this id waits for the job that another one has brought. */
+static bool job_shared(const struct job *job, const char *request_id, uint32_t owner) {
+    const struct exchange *exchange = job->context;
+    struct reuse *reuse = exchange->service->reuse;
+    return exchange->flying && flight_has(&reuse->flights, &exchange->waiter, request_id, owner);
+}
+
 /* True if it leads; a follower may be gone already. Its input is given up: the leader has the same.
  */
 static bool enter(struct exchange *exchange) {
@@ -255,6 +267,8 @@ static bool enter(struct exchange *exchange) {
     struct block body = job->body;
     exchange->waiter = (struct waiter){
         .key = exchange->digest,
+        .request_id = job->request_id,
+        .owner = job->owner,
         .fd = job->watch_fd,
         .until_ns = job->since_ns + (uint64_t)(service->options->deadline * 1e9),
     };
@@ -277,8 +291,9 @@ void reuse_submit(struct exchange *exchange, struct dispatch *dispatch) {
     exchange->dispatch = dispatch;
     job->done = job_done;
     job->deserted = job_deserted;
+    job->shared = job_shared;
     job->context = exchange;
-    job->since_ns = clock_ns();
+    job->since_ns = job->since_ns != 0 ? job->since_ns : clock_ns();
     if (reuse != NULL && exchange->find && !digest_empty(&exchange->digest)) {
         if (!enter(exchange)) {
             return;

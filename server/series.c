@@ -3,16 +3,19 @@
  */
 #include "server/series.h"
 
-#include "compute/codecs/csv.h"
+#include "compute/cancel.h"
 #include "compute/codecs/json.h"
 #include "compute/codecs/npy.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#define NUMBERS_STRIDE 4096 /* numbers between two cancellation points */
+
 static enum kiln_status too_many(uint64_t count, uint64_t most, char *why, size_t why_size) {
-    snprintf(why, why_size, "has %llu numbers; at most %llu are taken", (unsigned long long)count,
-             (unsigned long long)most);
+    snprintf(why, why_size, "has %llu numbers; at most %llu are taken (--max-samples)",
+             (unsigned long long)count, (unsigned long long)most);
     return KILN_INVALID;
 }
 
@@ -22,9 +25,14 @@ enum kiln_status series_reserve(struct series *series, uint64_t count, struct ar
         return KILN_JOB_TOO_LARGE;
     }
     uint64_t needed = series->used + count * sizeof(double);
-    if (needed > series->block.size || series->block.size == 0) {
+    bool roomy = needed <= series->block.size && series->block.size > 0;
+    if (!roomy && series->block.size > 0) {
+        roomy = arena_extend(series->arena, &series->block, needed);
+    }
+    if (!roomy) {
         struct block larger;
-        enum kiln_status status = arena_take(series->arena, needed, &larger);
+        enum kiln_status status =
+            arena_take_for(series->arena, series->holder, needed, &series->block, &larger);
         if (status != KILN_OK) {
             return status;
         }
@@ -42,7 +50,7 @@ enum kiln_status series_reserve(struct series *series, uint64_t count, struct ar
 }
 
 /* A list of numbers is the inside of a JSON array; the strict reader of those reads it. */
-enum kiln_status series_text(struct series *series, const char *text, uint64_t most,
+enum kiln_status series_text(struct series *series, const char *text, uint64_t most, bool gaps,
                              struct array_ref *array, char *why, size_t why_size) {
     uint64_t count = 1;
     double *place;
@@ -66,6 +74,11 @@ enum kiln_status series_text(struct series *series, const char *text, uint64_t m
         while (length > 0 && strchr(" \t\r\n", at[length - 1]) != NULL) {
             length--;
         }
+        if (gaps && csv_missing_word(at, length)) {
+            place[i] = NAN;
+            at += size + (at[size] == ',');
+            continue;
+        }
         if (json_check(at, length, &value, reason, sizeof reason) != KILN_OK ||
             value.type != JSON_NUMBER) {
             snprintf(why, why_size, "element %llu is not a number", (unsigned long long)i);
@@ -73,27 +86,45 @@ enum kiln_status series_text(struct series *series, const char *text, uint64_t m
         }
         place[i] = json_number(&value);
         at += size + (at[size] == ',');
+        if (i % NUMBERS_STRIDE == 0 && cancel_point(NUMBERS_STRIDE * (size + 1))) {
+            return KILN_CANCELLED;
+        }
     }
     return KILN_OK;
 }
 
-enum kiln_status series_csv(struct series *series, const void *text, size_t size, uint64_t most,
-                            struct array_ref arrays[3], int *count, char *why, size_t why_size) {
+enum kiln_status series_csv(struct series *series, struct csv *csv, const struct column_map *map,
+                            uint64_t most, struct array_ref arrays[COLUMN_ROLES],
+                            struct csv_missing *missing, char *why, size_t why_size) {
     struct array_ref all;
-    double *place;
-    uint64_t rows, capacity = csv_rows_bound(text, size);
-    if (capacity > most + 2) {
-        capacity = most + 2; /* a header and one row too many: the job's check says so */
+    double *place, *values[COLUMN_ROLES] = {NULL};
+    uint64_t rows = 0, columns = 0, start = series->used;
+    uint64_t capacity = csv_rows_bound(csv->text + csv->at, csv->size - csv->at);
+    if (capacity > most + 1) {
+        capacity = most + 1; /* one row too many: the job's check says so */
     }
-    enum kiln_status status = series_reserve(series, 3 * capacity, &all, &place);
+    for (size_t i = 0; i < COLUMN_ROLES; i++) {
+        columns += map->at[i] != COLUMN_NOWHERE;
+    }
+    enum kiln_status status = series_reserve(series, columns * capacity, &all, &place);
     if (status != KILN_OK) {
         return status;
     }
-    status = csv_read(text, size, place, place + capacity, place + 2 * capacity, capacity, &rows,
-                      count, why, why_size);
-    for (int i = 0; status == KILN_OK && i < *count; i++) {
-        arrays[i] = (struct array_ref){
-            .offset = all.offset + (uint64_t)i * capacity * sizeof(double), .count = rows};
+    columns = 0;
+    for (size_t i = 0; i < COLUMN_ROLES; i++) {
+        if (map->at[i] != COLUMN_NOWHERE) {
+            values[i] = place + columns++ * capacity;
+        }
+    }
+    status = csv_read(csv, map, values, capacity, &rows, missing, why, why_size);
+    /* One close behind the other: what lies between them would be part of the input's hash. */
+    series->used = start;
+    for (size_t i = 0; status == KILN_OK && i < COLUMN_ROLES; i++) {
+        if (values[i] != NULL) {
+            arrays[i] = (struct array_ref){.offset = series->used, .count = rows};
+            memmove((char *)place + (series->used - start), values[i], rows * sizeof **values);
+            series->used += rows * sizeof **values;
+        }
     }
     return status;
 }

@@ -10,10 +10,12 @@
 #define KILN_SERVER_SERIES_H
 
 #include "compute/arena.h"
+#include "compute/codecs/csv.h"
 #include "compute/field.h"
 
 struct series {
     struct arena *arena;
+    const struct holder *holder; /* whose share it is; NULL: the daemon's */
     struct block block;
     uint64_t used; /* bytes */
 };
@@ -22,14 +24,17 @@ struct series {
 enum kiln_status series_reserve(struct series *series, uint64_t count, struct array_ref *array,
                                 double **place);
 
-/** Appends "1, 2.5, -3e4". KILN_MALFORMED with `why` for anything else, KILN_INVALID for more than
-    `most` numbers, or as arena_take. */
-enum kiln_status series_text(struct series *series, const char *text, uint64_t most,
+/** Appends "1, 2.5, -3e4"; with `gaps` an element may be missing ("", "nan", "null": NaN).
+   KILN_MALFORMED with `why` for anything else, KILN_INVALID for more than `most` numbers, or as
+   arena_take. */
+enum kiln_status series_text(struct series *series, const char *text, uint64_t most, bool gaps,
                              struct array_ref *array, char *why, size_t why_size);
 
-/** Appends the columns of CSV text: `count` (2 or 3) arrays. Errors as series_text. */
-enum kiln_status series_csv(struct series *series, const void *text, size_t size, uint64_t most,
-                            struct array_ref arrays[3], int *count, char *why, size_t why_size);
+/** Appends the wanted columns of an opened table, each as its role's array; `missing` is filled.
+    Errors as series_text. */
+enum kiln_status series_csv(struct series *series, struct csv *csv, const struct column_map *map,
+                            uint64_t most, struct array_ref arrays[COLUMN_ROLES],
+                            struct csv_missing *missing, char *why, size_t why_size);
 
 /** Appends the rows of an NPY array of shape (1+S)×N: the first is arrays[0], the others together
    are arrays[1], an array of arrays. Errors as series_text. */

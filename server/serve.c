@@ -1,35 +1,46 @@
 /*
  * serve.c: starting, waiting for a signal, draining.
  *
- * Draining: readiness turns 503 and no connection is accepted any more; jobs that were taken go on
- * up to --drain-timeout; what is left then is answered 503; answers get a moment to leave; then
- * the library is stopped. No exchange is suspended at that point, as the library demands.
+ * Draining: readiness turns 503, new jobs are refused with 503, and probes are still answered, on
+ * new connections too; jobs that were taken go on up to --drain-timeout; what is left then is
+ * answered 503; answers get a moment to leave, which ends with --drain-timeout or soon after it,
+ * whether their clients read them or not; then the library is stopped. No exchange is suspended at
+ * that point, as the library demands.
+ *
+ * A socket that was passed on stays open for the next daemon: what comes to it while this one
+ * drains waits there.
  */
 #include "server/serve.h"
 
+#include "compute/capabilities.h"
 #include "compute/log.h"
 #include "compute/sandbox.h"
+#include "kernels/cpu/cgroup.h"
 #include "server/access.h"
 #include "server/activation.h"
 #include "server/addresses.h"
 #include "server/cors.h"
+#include "server/descriptors.h"
 #include "server/jobs.h"
 #include "server/listener.h"
 #include "server/loader.h"
 #include "server/notify.h"
 #include "server/service.h"
+#include "server/socket.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SEND_TIMEOUT_S 5.0 /* for answers to leave after the last job */
+#define SEND_LEAST_S   1.0 /* of that, past --drain-timeout too */
 #define PAUSE_NS       2000000
 
 /* SIGHUP has a meaning where there is a file to read again; else it ends the process, as ever. */
@@ -42,15 +53,6 @@ static void signals_block(sigset_t *set, bool reloads) {
     }
     pthread_sigmask(SIG_BLOCK, set, NULL);
     signal(SIGPIPE, SIG_IGN);
-}
-
-/* Every connection is a descriptor. */
-static void descriptors_raise(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max < 65536 ? limit.rlim_max : 65536;
-        setrlimit(RLIMIT_NOFILE, &limit);
-    }
 }
 
 /* What workers inherit: the log level, their sandbox, and where the driver caches compiled kernels.
@@ -100,29 +102,32 @@ static void requests_wait(struct service *service, double seconds) {
     }
 }
 
-static void drain(struct service *service, struct listener *listener) {
+/* Returns how long answers may still take. */
+static double drain(struct service *service, struct listener *listener) {
     double timeout = service->options->drain_timeout;
     uint64_t began = clock_ns();
     log_info("draining: up to %.0f s for running jobs", timeout);
     atomic_store(&service->draining, true);
-    listener_quiesce(listener);
-    dispatch_drain(service->dispatch);
-    bool idle = dispatch_wait_idle(service->dispatch, timeout);
-    double spent = (double)(clock_ns() - began) / 1e9;
-    if (idle) {
-        /* bodies that were still arriving are refused; their answers leave */
-        requests_wait(service, timeout - spent < SEND_TIMEOUT_S ? timeout - spent : SEND_TIMEOUT_S);
-    } else {
-        log_warning("draining: jobs did not finish in time and are given up");
+    if (activation_taken()) {
+        listener_quiesce(listener);
     }
+    dispatch_drain(service->dispatch);
+    if (!dispatch_wait_idle(service->dispatch, timeout)) {
+        log_warning("draining: jobs did not finish in time and are given up");
+        return SEND_LEAST_S;
+    }
+    double left = timeout - (double)(clock_ns() - began) / 1e9;
+    return left < SEND_LEAST_S ? SEND_LEAST_S : left > SEND_TIMEOUT_S ? SEND_TIMEOUT_S : left;
 }
 
-/* After this, nothing is suspended and nothing can be. */
-static void stop(struct service *service, struct listener *listener) {
+/* After this, nothing is suspended and nothing can be. Bodies that were still arriving are refused;
+   their answers and those that are on their way get `seconds`. */
+static void stop(struct service *service, struct listener *listener, double seconds) {
     service_close(service);
     loader_stop(service->loader);
     if (listener != NULL) {
-        requests_wait(service, SEND_TIMEOUT_S);
+        listener_quiesce(listener);
+        requests_wait(service, seconds);
     }
     listener_destroy(listener);
     loader_destroy(service->loader);
@@ -133,14 +138,42 @@ static void stop(struct service *service, struct listener *listener) {
     service_finish(service);
 }
 
-/* Who may come in. */
-static bool doors_make(struct service *service, const struct options *options, char *why,
-                       size_t why_size) {
-    service->addresses = addresses_create(options->connections, options->connections_per_address);
+static void device_count(const struct device_view *view, void *context) {
+    uint64_t *count = context;
+    *count += view->state != DEVICE_OFF;
+}
+
+/* As many connections as --connections says, or as there are descriptors for. */
+static bool connections_plan(struct service *service, const struct options *options, uint64_t limit,
+                             struct descriptors *plan, char *why, size_t why_size) {
+    uint64_t devices = 0;
+    dispatch_devices(service->dispatch, device_count, &devices);
+    if (!descriptors_plan(limit, descriptors_open(), listener_loops(options), devices,
+                          options->connections, plan)) {
+        snprintf(why, why_size,
+                 "the limit of open files (ulimit -n, LimitNOFILE=) is %" PRIu64 "; the daemon "
+                 "itself needs %" PRIu64 " and each connection one more: at least %" PRIu64
+                 " would do",
+                 limit, plan->kept, plan->kept + 16);
+        return false;
+    }
+    if (plan->connections < options->connections) {
+        log_warning("--connections %" PRIu64 " is more than the limit of open files (ulimit -n, "
+                    "LimitNOFILE=) of %" PRIu64 " leaves room for: %" PRIu64
+                    " connections are taken",
+                    options->connections, limit, plan->connections);
+    }
+    service->addresses = addresses_create(plan->connections, options->connections_per_address);
     if (service->addresses == NULL) {
         snprintf(why, why_size, "no memory for --connections");
         return false;
     }
+    return true;
+}
+
+/* Who may come in. */
+static bool doors_make(struct service *service, const struct options *options, char *why,
+                       size_t why_size) {
     if (options->keys[0] != '\0') {
         service->access = access_create(options->keys, options->wrong_keys, why, why_size);
         if (service->access == NULL) {
@@ -154,19 +187,37 @@ static bool doors_make(struct service *service, const struct options *options, c
     return true;
 }
 
-static bool start(struct service *service, const struct options *options,
+/* What is set aside may be more than this process may ever have. */
+static void memory_compare(const struct options *options) {
+    struct cgroup_memory group;
+    cgroup_memory_read("", &group);
+    if (options->arena > group.limit || options->cache_bytes > group.limit - options->arena) {
+        log_warning("--arena and --cache-bytes come to %.1f MB together, but the control group may "
+                    "have %.1f MB: the kernel will end the daemon when they fill up",
+                    (double)(options->arena + options->cache_bytes) * 1e-6,
+                    (double)group.limit * 1e-6);
+    }
+}
+
+/* What holds for a thread holds for those that it starts: this comes before there are any. Of files
+   only these are read from here on; the keys are read again on SIGHUP, from where they lie by then.
+ */
+static void front_confine(const struct options *options) {
+    sandbox_folder_of(options->keys);
+    sandbox_file(options->tls_cert);
+    sandbox_file(options->tls_key);
+    sandbox_enter(SANDBOX_OPENING);
+}
+
+static bool start(struct service *service, const struct options *options, uint64_t descriptors,
                   struct listener **listener, char *why, size_t why_size) {
     enum kiln_status status = service_init(service, options);
+    memory_compare(options);
     if (status != KILN_OK) {
         snprintf(why, why_size, "the arena (--arena) or the cache (--cache-bytes) cannot be made");
         return false;
     }
     if (!doors_make(service, options, why, why_size)) {
-        return false;
-    }
-    if (clients_create(options->idle_timeout, &service->clients) != KILN_OK ||
-        loader_create(&service->loader) != KILN_OK) {
-        snprintf(why, why_size, "threads cannot be made");
         return false;
     }
     status = service_open(service);
@@ -175,8 +226,24 @@ static bool start(struct service *service, const struct options *options,
                  status_row(status)->title);
         return false;
     }
-    sandbox_enter(SANDBOX_OPENING); /* whoever has to start programs has been started */
-    return listener_create(service, listener, why, why_size);
+    struct descriptors plan;
+    if (!connections_plan(service, options, descriptors, &plan, why, why_size)) {
+        return false;
+    }
+    front_confine(options); /* whoever has to start programs has been started */
+    int fd = socket_open(options, why, why_size);
+    if (fd < 0) {
+        return false;
+    }
+    capabilities_drop();
+    if (clients_create(options->idle_timeout, options->transfer_timeout, (size_t)plan.lingers,
+                       &service->clients) != KILN_OK ||
+        loader_create(&service->loader) != KILN_OK) {
+        snprintf(why, why_size, "threads cannot be made");
+        close(fd);
+        return false;
+    }
+    return listener_create(service, fd, listener, why, why_size);
 }
 
 /* Waits for a signal; meanwhile a service manager that wants signs of life gets them, as long as
@@ -215,6 +282,7 @@ int serve_run(const struct options *options) {
     char why[OPTION_WHY_MAX];
     sigset_t set;
     int code = EXIT_FAILURE;
+    double seconds = SEND_LEAST_S;
     setenv("KILN_LOG_FORMAT", options->log_format == 1 ? "json" : "text", 1);
     log_init((enum log_level)options->log_level, "front");
     if (service == NULL) {
@@ -225,13 +293,17 @@ int serve_run(const struct options *options) {
         free(service);
         return EXIT_FAILURE;
     }
+    capabilities_reduce(); /* before the first thread, and before any file is read */
+    if (options->unknown[0] != '\0') {
+        log_warning("in the environment, but no option: %s", options->unknown);
+    }
     notify_open();
     signals_block(&set, options->keys[0] != '\0');
-    descriptors_raise();
+    uint64_t descriptors = descriptors_raise(options->connections);
     environment_set(options);
     job_types_assert();
     router_init();
-    if (!start(service, options, &listener, why, sizeof why)) {
+    if (!start(service, options, descriptors, &listener, why, sizeof why)) {
         log_error("%s", why);
         goto out;
     }
@@ -253,10 +325,10 @@ int serve_run(const struct options *options) {
     signals_unblock(&set);
     notify_send("STOPPING=1\nSTATUS=finishing the jobs that it has, up to %.0f s",
                 options->drain_timeout);
-    drain(service, listener);
+    seconds = drain(service, listener);
     code = atomic_load(&service->crippled) ? EXIT_FAILURE : EXIT_SUCCESS;
 out:
-    stop(service, listener);
+    stop(service, listener, seconds);
     log_info("stopped");
     free(service);
     return code;

@@ -3,6 +3,7 @@
  */
 #include "server/service.h"
 
+#include "compute/codecs/json.h"
 #include "compute/device_kind.h"
 #include "server/reuse.h"
 
@@ -20,9 +21,11 @@ enum kiln_status service_init(struct service *service, const struct options *opt
         .max_iterations = options->max_iterations,
         .max_samples = options->max_samples,
         .max_frequencies = options->max_frequencies,
+        .arena = options->arena,
     };
     service->started_ns = clock_ns();
     pthread_rwlock_init(&service->gate, NULL);
+    preparing_init(&service->preparing);
     enum kiln_status status = arena_create((size_t)options->arena, &service->arena);
     return status == KILN_OK ? reuse_create(options->cache_bytes, &service->reuse) : status;
 }
@@ -39,7 +42,7 @@ static bool kinds_have(const char *kinds, const char *kind, size_t size) {
 }
 
 /* Collects the kinds ("cpu", "cuda") of the devices that are in use: the part of a device's name
-   before the colon. Results may differ between kinds in their last digits, so ETags name them. */
+   before the colon. */
 static void kind_collect(const struct device_view *view, void *context) {
     struct service *service = context;
     size_t size = strcspn(view->name, ":");
@@ -52,6 +55,40 @@ static void kind_collect(const struct device_view *view, void *context) {
     service->spins = service->spins || (kind != NULL && kind->spins);
     snprintf(service->kinds + used, sizeof service->kinds - used, "%s%.*s", used > 0 ? "," : "",
              (int)size, view->name);
+}
+
+static bool variants_have(const char *variants, const char *variant) {
+    size_t size = strlen(variant);
+    for (; *variants != '\0'; variants += strcspn(variants, ",")) {
+        variants += *variants == ',';
+        if (strncmp(variants, variant, size) == 0 && strchr(",", variants[size]) != NULL) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Collects what a device's arithmetic depends on: its kind, and the instruction set of a processor
+   ("cpu avx2") or the model of another ("cuda NVIDIA H200"). */
+static void variant_collect(const struct device_view *view, void *context) {
+    struct service *service = context;
+    struct json_value description;
+    char variant[96], model[64] = "";
+    size_t used = strlen(service->variants), size = strcspn(view->name, ":");
+    if (view->state == DEVICE_UNAVAILABLE || view->state == DEVICE_OFF) {
+        return;
+    }
+    json_value_make(view->description, strlen(view->description), &description);
+    struct json_value simd = json_member(&description, "simd");
+    struct json_value name = json_member(&description, "name");
+    json_string(simd.type == JSON_STRING ? &simd : &name, model, sizeof model);
+    model[strcspn(model, ",")] = '\0';
+    snprintf(variant, sizeof variant, "%.*s %s", (int)size, view->name, model);
+    if (!variants_have(service->variants, variant) &&
+        used + strlen(variant) + 2 <= sizeof service->variants) {
+        snprintf(service->variants + used, sizeof service->variants - used, "%s%s",
+                 used > 0 ? "," : "", variant);
+    }
 }
 
 /* Ends the daemon as its operator would: whoever looks after it starts it anew. */
@@ -82,6 +119,7 @@ enum kiln_status service_open(struct service *service) {
     enum kiln_status status = dispatch_create(&wanted, &service->dispatch);
     if (status == KILN_OK) {
         dispatch_devices(service->dispatch, kind_collect, service);
+        dispatch_devices(service->dispatch, variant_collect, service);
     }
     return status;
 }
@@ -114,5 +152,6 @@ void service_finish(struct service *service) {
     service->reuse = NULL;
     arena_destroy(service->arena);
     service->arena = NULL;
+    preparing_finish(&service->preparing);
     pthread_rwlock_destroy(&service->gate);
 }

@@ -4,7 +4,7 @@
  * Handlers reach the dispatcher only between service_enter and service_leave, so that shutting
  * down can wait until nobody is inside, and can be sure that nobody enters afterwards.
  *
- * Threads: any; `options`, `limits`, `arena` and `kinds` are constant once serving.
+ * Threads: any; `options`, `limits`, `arena`, `kinds` and `variants` are constant once serving.
  */
 #ifndef KILN_SERVER_SERVICE_H
 #define KILN_SERVER_SERVICE_H
@@ -12,6 +12,7 @@
 #include "compute/arena.h"
 #include "compute/dispatch.h"
 #include "server/options.h"
+#include "server/preparing.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -34,12 +35,14 @@ struct service {
     struct arena *arena;
     struct reuse *reuse;         /* results that are kept or shared; NULL: none */
     struct loader *loader;       /* threads that read large bodies, copy large results */
+    struct preparing preparing;  /* requests that the loader has */
     struct clients *clients;     /* the connections */
     struct addresses *addresses; /* connections by address */
     struct access *access;       /* the keys; NULL: everybody may do everything */
     struct cors *cors;           /* NULL: no page of another origin may read */
     char kinds[64];              /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
     bool spins;                  /* one of them answers so fast that loops look for it */
+    char variants[512];          /* "cpu avx2,cuda NVIDIA H200": where bytes may differ */
     uint64_t started_ns;         /* clock_ns at start */
     _Atomic bool draining;       /* SIGTERM has come */
     _Atomic bool crippled;       /* no worker can be started any more: ends with a failure */

@@ -86,21 +86,42 @@ static int addresses_bind(const struct addrinfo *addresses, const struct options
     "other machines could use this daemon without a key. Give it --keys FILE (`kilnd key new` "    \
     "makes keys), or --allow-open to serve everybody"
 
-static int socket_listen(const struct options *options, char *why, size_t why_size) {
+/* The addresses of --listen, for freeaddrinfo(); NULL with `why`. */
+static struct addrinfo *addresses_find(const char *text, char *why, size_t why_size) {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC,
                                    .ai_socktype = SOCK_STREAM,
                                    .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
-    const char *text = options->listen;
     struct addrinfo *addresses = NULL;
     char host[OPTION_TEXT_MAX];
     const char *port;
     if (!address_split(text, host, sizeof host, &port)) {
         snprintf(why, why_size, "--listen %.100s: expected ADDRESS:PORT", text);
-        return -1;
+        return NULL;
     }
     int error = getaddrinfo(host[0] != '\0' ? host : NULL, port, &hints, &addresses);
     if (error != 0) {
         snprintf(why, why_size, "--listen %.100s: %s", text, gai_strerror(error));
+        return NULL;
+    }
+    return addresses;
+}
+
+bool socket_check(const struct options *options, char *why, size_t why_size) {
+    struct addrinfo *addresses = addresses_find(options->listen, why, why_size);
+    bool good = addresses != NULL && (is_guarded(options) || is_local(addresses->ai_addr));
+    if (addresses != NULL && !good) {
+        snprintf(why, why_size, "--listen %.100s: " OPEN_REFUSED, options->listen);
+    }
+    if (addresses != NULL) {
+        freeaddrinfo(addresses);
+    }
+    return good;
+}
+
+static int socket_listen(const struct options *options, char *why, size_t why_size) {
+    const char *text = options->listen;
+    struct addrinfo *addresses = addresses_find(text, why, why_size);
+    if (addresses == NULL) {
         return -1;
     }
     int fd = addresses_bind(addresses, options);

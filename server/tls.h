@@ -13,7 +13,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TLS_PRIORITIES "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"
+/* Ephemeral key exchange only, so that a key that leaks opens no old recordings; authenticated
+   encryption only, so that no padding can be asked about. */
+#define TLS_PRIORITIES                                                                             \
+    "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2:-KX-ALL:+ECDHE-ECDSA:+ECDHE-RSA:+DHE-RSA:"         \
+    "-CIPHER-ALL:+AES-256-GCM:+AES-128-GCM:+CHACHA20-POLY1305:-MAC-ALL:+AEAD"
 
 /** PEM texts; zeroed: no TLS. */
 struct tls {

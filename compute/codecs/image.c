@@ -70,8 +70,8 @@ enum kiln_status image_probe(const void *bytes, size_t size, enum format format,
         return status;
     uint64_t pixels = (uint64_t)info->width * info->height;
     if (pixels > max_pixels) {
-        snprintf(why, why_size, "%u × %u pixels are more than the limit of %llu", info->width,
-                 info->height, (unsigned long long)max_pixels);
+        snprintf(why, why_size, "%u × %u pixels are more than this daemon's %llu (--max-pixels)",
+                 info->width, info->height, (unsigned long long)max_pixels);
         return KILN_INVALID;
     }
     return KILN_OK;

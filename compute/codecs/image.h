@@ -21,12 +21,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** How the samples of a picture came from values: sample = value / scale + offset. A PNG carries it
+    as text (key QUANTUM_KEY), a PGM as a comment on its second line; whoever reads one takes both
+    numbers finite, and `scale` other than 0. */
+struct quantum {
+    double offset, scale;
+    uint32_t bits; /* of the picture that the values were made from, 8 or 16; 0: not told */
+};
+
+#define QUANTUM_KEY "kiln:quantization"
+#define QUANTUM_MAX 96 /* bytes of its text, with the NUL */
+
+/** "offset=32768&scale=4&bits=16" */
+void quantum_print(const struct quantum *quantum, char out[QUANTUM_MAX]);
+/** Reads just that; anything else is false and leaves `quantum` alone. */
+bool quantum_read(const char *text, size_t size, struct quantum *quantum);
+
 /** What an image's header says. */
 struct image_info {
     enum format format;     /* PNG, PGM or NPY */
     uint32_t width, height; /* pixels, ≥ 1 */
     uint32_t channels;      /* 1 … 4 */
     uint32_t depth; /* bits of an integer sample: 8 or 16 (NPY: 8, 16, 32, 64); 0: floating */
+    struct quantum quantum; /* what the file says of its samples; `scale` 0: nothing */
 };
 
 struct pool; /* kernels/cpu/pool.h */
@@ -58,7 +75,8 @@ struct picture {
     uint32_t width, height, channels; /* 1 grey, 2 grey+alpha, 3 RGB, 4 RGBA */
     uint32_t depth;                   /* 8 or 16; 16-bit samples are in host byte order */
     const void *pixels;               /* height × width × channels */
-    const uint8_t *palette; /* 1 channel, 8 bit: 256 × RGB that the pixels index; or NULL */
+    const uint8_t *palette;        /* 1 channel, 8 bit: 256 × RGB that the pixels index; or NULL */
+    const struct quantum *quantum; /* what the file is to say of its samples; or NULL */
 };
 
 /** Upper bound of what png_write and png_write_small write, text chunks below 4 KiB in all; 0 on
@@ -98,11 +116,11 @@ enum kiln_status pgm_write(const struct picture *picture, uint8_t *out, uint64_t
                            uint64_t *size);
 
 /** Planes (channels × height × width of `sample`) to interleaved 8- or 16-bit pixels:
-    clamp(round_half_even(value / scale + offset)); NaN becomes 0. Shared out over `pool` (NULL:
-    none), as is the next. */
-void planes_quantize(struct pool *pool, const void *planes, enum sample sample, uint32_t width,
-                     uint32_t height, uint32_t channels, uint32_t depth, double offset,
-                     double scale, void *pixels);
+    clamp(round_half_even(value / scale + offset)); NaN becomes 0. Returns how many were clamped.
+    Shared out over `pool` (NULL: none), as is the next. */
+uint64_t planes_quantize(struct pool *pool, const void *planes, enum sample sample, uint32_t width,
+                         uint32_t height, uint32_t channels, uint32_t depth, double offset,
+                         double scale, void *pixels);
 /** Planes to interleaved elements of the same type (for NPY h×w×c). channels 1 is a copy. */
 void planes_interleave(struct pool *pool, const void *planes, size_t element, uint32_t width,
                        uint32_t height, uint32_t channels, void *out);

@@ -7,10 +7,14 @@
  */
 #include "compute/codecs/json.h"
 
+#include "compute/cancel.h"
 #include "compute/codecs/utf8.h"
 #include "compute/decimal.h"
 
+#include <math.h>
 #include <string.h>
+
+#define NUMBERS_STRIDE 4096 /* numbers of an array between two cancellation points */
 
 void json_value_make(const char *text, size_t size, struct json_value *value) {
     static const struct {
@@ -204,7 +208,8 @@ double json_number(const struct json_value *value) {
     return number;
 }
 
-size_t json_numbers(const struct json_value *array, double *out, size_t capacity, size_t *bad) {
+size_t json_numbers(const struct json_value *array, bool gaps, double *out, size_t capacity,
+                    size_t *bad) {
     const char *text = array->text;
     size_t size = array->size, at = 1, count = 0;
     for (;;) {
@@ -213,6 +218,10 @@ size_t json_numbers(const struct json_value *array, double *out, size_t capacity
             return count;
         double number;
         size_t length = decimal_read(text + at, size - at, &number);
+        if (length == 0 && gaps && size - at >= 4 && memcmp(text + at, "null", 4) == 0) {
+            number = NAN;
+            length = 4;
+        }
         if (length == 0) {
             *bad = count;
             return SIZE_MAX;
@@ -221,5 +230,9 @@ size_t json_numbers(const struct json_value *array, double *out, size_t capacity
             out[count] = number;
         count++;
         at += length;
+        if (count % NUMBERS_STRIDE == 0 && cancel_point(NUMBERS_STRIDE * (length + 1))) {
+            *bad = count;
+            return SIZE_MAX;
+        }
     }
 }

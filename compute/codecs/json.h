@@ -39,7 +39,7 @@ struct json_value {
 void json_value_make(const char *text, size_t size, struct json_value *value);
 
 /** KILN_OK, or KILN_MALFORMED with what and where ("line 1, column 17: …"). The top-level object
-   may have 256 members with keys of 1024 bytes. */
+   may have 256 members with keys of 1024 bytes. KILN_CANCELLED at a cancellation point. */
 enum kiln_status json_check(const char *text, size_t size, struct json_value *value, char *why,
                             size_t why_size);
 
@@ -60,7 +60,9 @@ double json_number(const struct json_value *value);
 size_t json_string(const struct json_value *value, char *out, size_t capacity);
 
 /** An array of numbers into `out`: returns how many elements the array has, writing at most
-    `capacity`; SIZE_MAX if an element is not a number (its index in `bad`). */
-size_t json_numbers(const struct json_value *array, double *out, size_t capacity, size_t *bad);
+    `capacity`; SIZE_MAX if an element is not a number (its index in `bad`), or at a cancellation
+    point. With `gaps` an element may be null, which is NaN. */
+size_t json_numbers(const struct json_value *array, bool gaps, double *out, size_t capacity,
+                    size_t *bad);
 
 #endif

@@ -9,6 +9,7 @@
  */
 #include "compute/codecs/json.h"
 
+#include "compute/cancel.h"
 #include "compute/codecs/utf8.h"
 #include "compute/decimal.h"
 
@@ -23,7 +24,9 @@
 struct checker {
     const char *text;
     size_t size, at;
-    size_t start, end;   /* of the outermost value */
+    size_t start, end; /* of the outermost value */
+    size_t look;       /* where the next cancellation point is */
+    bool cancelled;
     const char *problem; /* NULL: none so far */
     uint64_t objects;    /* bit d: nesting level d is an object */
     int depth;
@@ -38,6 +41,15 @@ static bool fail(struct checker *checker, const char *problem) {
     return false;
 }
 
+/* True if the work is to end here. */
+static bool cancelled(struct checker *checker) {
+    if (checker->at < checker->look)
+        return false;
+    checker->cancelled = cancel_point(CANCEL_STRIDE);
+    checker->look = checker->at + CANCEL_STRIDE;
+    return checker->cancelled;
+}
+
 static int peek(const struct checker *checker) {
     return checker->at < checker->size ? (unsigned char)checker->text[checker->at] : -1;
 }
@@ -45,7 +57,7 @@ static int peek(const struct checker *checker) {
 static void space_skip(struct checker *checker) {
     while (checker->at < checker->size) {
         char c = checker->text[checker->at];
-        if (c != ' ' && c != '\n' && c != '\r' && c != '\t')
+        if ((c != ' ' && c != '\n' && c != '\r' && c != '\t') || cancelled(checker))
             return;
         checker->at++;
     }
@@ -54,7 +66,7 @@ static void space_skip(struct checker *checker) {
 static size_t digits_skip(struct checker *checker) {
     size_t start = checker->at;
     while (checker->at < checker->size && checker->text[checker->at] >= '0' &&
-           checker->text[checker->at] <= '9')
+           checker->text[checker->at] <= '9' && !cancelled(checker))
         checker->at++;
     return checker->at - start;
 }
@@ -139,6 +151,8 @@ static bool check_string(struct checker *checker) {
     checker->at++;
     for (;;) {
         int c = peek(checker);
+        if (cancelled(checker))
+            return false;
         if (c == -1)
             return fail(checker, "the string does not end");
         if (c == '"') {
@@ -200,6 +214,18 @@ static bool check_key(struct checker *checker) {
     return true;
 }
 
+/* What other languages write for numbers that JSON does not have. */
+static bool foreign_number(const struct checker *checker) {
+    static const char *const words[] = {"NaN", "nan", "Infinity", "inf"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        size_t length = strlen(words[i]);
+        if (checker->size - checker->at >= length &&
+            memcmp(checker->text + checker->at, words[i], length) == 0)
+            return true;
+    }
+    return false;
+}
+
 static bool check_word(struct checker *checker) {
     static const char *const words[] = {"true", "false", "null"};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
@@ -210,6 +236,8 @@ static bool check_word(struct checker *checker) {
             return true;
         }
     }
+    if (foreign_number(checker))
+        return fail(checker, "JSON has no NaN and no infinity; null stands for a missing number");
     return fail(checker, checker->at < checker->size ? "a value is expected here"
                                                      : "the text ends too early");
 }
@@ -261,6 +289,8 @@ static bool check_text(struct checker *checker) {
     space_skip(checker);
     checker->start = checker->at;
     while (state < DONE) {
+        if (cancelled(checker))
+            return false;
         if (state == AFTER && checker->depth == 0)
             checker->end = checker->at;
         space_skip(checker);
@@ -304,7 +334,12 @@ enum kiln_status json_check(const char *text, size_t size, struct json_value *va
     checker.objects = 0;
     checker.depth = 0;
     checker.members = 0;
-    if (!check_text(&checker)) {
+    checker.look = CANCEL_STRIDE; /* short texts are whoever calls' to count */
+    checker.cancelled = false;
+    bool good = check_text(&checker);
+    if (checker.cancelled)
+        return KILN_CANCELLED;
+    if (!good) {
         describe(&checker, why, why_size);
         return KILN_MALFORMED;
     }

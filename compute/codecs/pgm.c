@@ -10,10 +10,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#define HEADER_MAX 256 /* the longest that is written: PAM's with a comment */
+
 struct header {
     uint32_t width, height, channels, top; /* top: the format's maxval */
     bool text;                             /* samples are decimal text */
     size_t data;                           /* where they start */
+    struct quantum quantum;                /* scale 0: none was told */
 };
 
 static bool is_space(uint8_t c) {
@@ -112,6 +115,19 @@ static size_t item_size(const struct header *header) {
     return header->top > 255 ? 2 : 1;
 }
 
+/* What the comment on the second line says of the samples, if it is the one that does. */
+static void quantum_find(const struct source *source, struct quantum *quantum) {
+    static const char key[] = "\n# " QUANTUM_KEY " ";
+    const char *text = (const char *)source->bytes + 2;
+    size_t left = source->size - 2, size = sizeof key - 1;
+    if (left <= size || memcmp(text, key, size) != 0)
+        return;
+    left = left - size < QUANTUM_MAX ? left - size : QUANTUM_MAX;
+    const char *end = memchr(text + size, '\n', left);
+    if (end)
+        quantum_read(text + size, (size_t)(end - text) - size, quantum);
+}
+
 static enum kiln_status header_read(const struct source *source, struct header *header) {
     memset(header, 0, sizeof *header);
     if (source->size < 3 || source->bytes[0] != 'P' || !source->bytes[1] ||
@@ -121,6 +137,7 @@ static enum kiln_status header_read(const struct source *source, struct header *
                                                       : plain_header_read(source, header);
     if (status != KILN_OK)
         return status;
+    quantum_find(source, &header->quantum);
     if (header->width == 0 || header->height == 0)
         return source_broken(source, "PGM: width and height must be at least 1");
     if (header->channels < 1 || header->channels > 4)
@@ -143,7 +160,8 @@ static void info_fill(const struct header *header, struct image_info *info) {
                                 .width = header->width,
                                 .height = header->height,
                                 .channels = header->channels,
-                                .depth = header->top > 255 ? 16 : 8};
+                                .depth = header->top > 255 ? 16 : 8,
+                                .quantum = header->quantum};
 }
 
 enum kiln_status pgm_probe(const struct source *source, struct image_info *info) {
@@ -223,24 +241,28 @@ uint64_t pgm_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t 
     uint64_t bytes;
     if (__builtin_mul_overflow((uint64_t)width * height, (uint64_t)channels * (depth / 8),
                                &bytes) ||
-        bytes > SIZE_MAX - 128)
+        bytes > SIZE_MAX - HEADER_MAX)
         return 0;
-    return bytes + 128; /* the longest header, PAM's, has fewer than 128 bytes */
+    return bytes + HEADER_MAX;
 }
 
 enum kiln_status pgm_write(const struct picture *picture, uint8_t *out, uint64_t capacity,
                            uint64_t *size) {
     static const char *const types[] = {"", "GRAYSCALE", "GRAYSCALE_ALPHA", "RGB", "RGB_ALPHA"};
-    char header[128];
+    char header[HEADER_MAX], note[sizeof QUANTUM_KEY + QUANTUM_MAX + 4] = "", text[QUANTUM_MAX];
     unsigned top = picture->depth == 16 ? 65535 : 255, channels = picture->channels;
     int length;
+    if (picture->quantum) {
+        quantum_print(picture->quantum, text);
+        snprintf(note, sizeof note, "# " QUANTUM_KEY " %s\n", text);
+    }
     if (channels % 2 == 1)
-        length = snprintf(header, sizeof header, "P%c\n%u %u\n%u\n", channels == 1 ? '5' : '6',
-                          picture->width, picture->height, top);
+        length = snprintf(header, sizeof header, "P%c\n%s%u %u\n%u\n", channels == 1 ? '5' : '6',
+                          note, picture->width, picture->height, top);
     else
         length = snprintf(header, sizeof header,
-                          "P7\nWIDTH %u\nHEIGHT %u\nDEPTH %u\nMAXVAL %u\nTUPLTYPE %s\nENDHDR\n",
-                          picture->width, picture->height, channels, top, types[channels]);
+                          "P7\n%sWIDTH %u\nHEIGHT %u\nDEPTH %u\nMAXVAL %u\nTUPLTYPE %s\nENDHDR\n",
+                          note, picture->width, picture->height, channels, top, types[channels]);
     uint64_t count = (uint64_t)picture->width * picture->height * channels;
     uint64_t bytes = count * (picture->depth / 8);
     if (pgm_bound(picture->width, picture->height, channels, picture->depth) == 0 || length < 0 ||

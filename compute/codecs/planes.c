@@ -11,19 +11,23 @@
 #include "kernels/cpu/pool.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define QUANTIZE(name, sample_type, pixel_type, top)                                               \
-    static void name(const void *plane, size_t count, size_t stride, double offset, double scale,  \
-                     void *pixels) {                                                               \
+    static uint64_t name(const void *plane, size_t count, size_t stride, double offset,            \
+                         double scale, void *pixels) {                                             \
         const sample_type *in = plane;                                                             \
         pixel_type *out = pixels;                                                                  \
+        uint64_t fit = 0;                                                                          \
         for (size_t i = 0; i < count; i++) {                                                       \
             double value = (double)in[i] / scale + offset;                                         \
+            fit += (value >= -0.5) & (value < (top) + 0.5);                                        \
             value = value > 0.0 ? value : 0.0;                                                     \
             value = value < (top) ? value : (top);                                                 \
             out[i * stride] = (pixel_type)(int32_t)(value + 0x1p52 - 0x1p52);                      \
         }                                                                                          \
+        return count - fit;                                                                        \
     }
 
 QUANTIZE(quantize_int32_8, int32_t, uint8_t, 255.0)
@@ -43,20 +47,23 @@ struct conversion {
     size_t from, to;      /* bytes of an element in a plane, and in the pixels */
     uint32_t channels;
     double offset, scale;
-    void (*quantize)(const void *plane, size_t count, size_t stride, double offset, double scale,
-                     void *pixels);
+    uint64_t (*quantize)(const void *plane, size_t count, size_t stride, double offset,
+                         double scale, void *pixels);
+    atomic_ullong clamped;
     void (*interleave)(const void *plane, size_t count, size_t stride, void *elements);
 };
 
 static void chunk_run(void *context, size_t chunk, int slot) {
-    const struct conversion *way = context;
+    struct conversion *way = context;
     size_t channel = chunk / way->chunks, first = chunk % way->chunks * CHUNK;
     size_t left = way->count - first, count = left < CHUNK ? left : CHUNK;
     const char *in = way->in + (channel * way->count + first) * way->from;
     char *out = way->out + (first * way->channels + channel) * way->to;
     (void)slot;
     if (way->quantize)
-        way->quantize(in, count, way->channels, way->offset, way->scale, out);
+        atomic_fetch_add_explicit(
+            &way->clamped, way->quantize(in, count, way->channels, way->offset, way->scale, out),
+            memory_order_relaxed);
     else
         way->interleave(in, count, way->channels, out);
 }
@@ -71,12 +78,12 @@ static void chunks_run(struct conversion *way, struct pool *pool) {
             chunk_run(way, i, 0);
 }
 
-void planes_quantize(struct pool *pool, const void *planes, enum sample sample, uint32_t width,
-                     uint32_t height, uint32_t channels, uint32_t depth, double offset,
-                     double scale, void *pixels) {
+uint64_t planes_quantize(struct pool *pool, const void *planes, enum sample sample, uint32_t width,
+                         uint32_t height, uint32_t channels, uint32_t depth, double offset,
+                         double scale, void *pixels) {
     static const struct {
-        void (*run[2])(const void *plane, size_t count, size_t stride, double offset, double scale,
-                       void *pixels);
+        uint64_t (*run[2])(const void *plane, size_t count, size_t stride, double offset,
+                           double scale, void *pixels);
         size_t element;
     } rows[] = {
         [SAMPLE_INT32] = {{quantize_int32_8, quantize_int32_16}, sizeof(int32_t)},
@@ -94,6 +101,7 @@ void planes_quantize(struct pool *pool, const void *planes, enum sample sample, 
                              .scale = scale,
                              .quantize = rows[sample].run[depth == 16]};
     chunks_run(&way, pool);
+    return atomic_load(&way.clamped);
 }
 
 #define INTERLEAVE(name, type)                                                                     \

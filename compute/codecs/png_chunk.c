@@ -71,6 +71,11 @@ void head_write(struct output *output, const struct picture *picture,
                 const struct image_text *texts, const uint8_t *palette, unsigned colors) {
     header_write(output, picture, colors > 0);
     texts_write(output, texts);
+    if (picture->quantum) {
+        char value[QUANTUM_MAX];
+        quantum_print(picture->quantum, value);
+        texts_write(output, (const struct image_text[]){{QUANTUM_KEY, value}, {NULL, NULL}});
+    }
     if (colors > 0)
         palette_write(output, palette, colors);
 }

@@ -28,6 +28,7 @@ enum color { GREY = 0, RGB = 2, PALETTE = 3, GREY_ALPHA = 4, RGB_ALPHA = 6 };
 struct header {
     uint32_t width, height, channels, depth; /* after expansion */
     bool interlaced;
+    struct quantum quantum; /* scale 0: none was told */
 };
 
 static uint32_t big32(const uint8_t *bytes) {
@@ -44,10 +45,23 @@ static bool depth_allowed(unsigned color, unsigned depth) {
     return color < 7 && depth > 0 && memchr(allowed[color], (int)depth, 5) != NULL;
 }
 
-/* Where the pixels' first chunk is, and whether there is a tRNS chunk before it; every step is one
-   chunk header. */
-static enum kiln_status pixels_find(const struct source *source, uint64_t *where,
-                                    bool *transparent) {
+/* What a whole tEXt chunk at `at` says of the samples, if it is the one that does. */
+static void quantum_find(const struct source *source, uint64_t at, struct quantum *quantum) {
+    static const char key[] = QUANTUM_KEY; /* with its NUL, which ends the key in the file too */
+    const uint8_t *chunk = source->bytes + at;
+    size_t size = big32(chunk);
+    if (quantum->scale != 0 || memcmp(chunk + 4, "tEXt", 4) != 0 || size <= sizeof key ||
+        size > sizeof key + QUANTUM_MAX || source->size - at < size + 12 ||
+        memcmp(chunk + 8, key, sizeof key) != 0 ||
+        libdeflate_crc32(0, chunk + 4, size + 4) != big32(chunk + 8 + size))
+        return;
+    quantum_read((const char *)chunk + 8 + sizeof key, size - sizeof key, quantum);
+}
+
+/* Where the pixels' first chunk is, whether there is a tRNS chunk before it, and what is said of
+   the samples; every step is one chunk header. */
+static enum kiln_status pixels_find(const struct source *source, uint64_t *where, bool *transparent,
+                                    struct quantum *quantum) {
     uint64_t at = 33;
     *transparent = false;
     for (int i = 0; i < CHUNKS_MAX; i++) {
@@ -61,6 +75,7 @@ static enum kiln_status pixels_find(const struct source *source, uint64_t *where
             return source_broken(source, "the PNG has no pixels");
         if (memcmp(chunk + 4, "tRNS", 4) == 0)
             *transparent = true;
+        quantum_find(source, at, quantum);
         at += 12 + (uint64_t)big32(chunk);
     }
     return source_broken(source, "the PNG has too many chunks before its pixels");
@@ -96,7 +111,8 @@ static enum kiln_status header_read(const struct source *source, struct header *
         return source_broken(source, "the PNG's header is not one that PNG knows");
     bool transparent;
     uint64_t at = 0;
-    enum kiln_status status = pixels_find(source, &at, &transparent);
+    header->quantum = (struct quantum){0};
+    enum kiln_status status = pixels_find(source, &at, &transparent, &header->quantum);
     unsigned stored = color == PALETTE ? 1 : channels[color];
     if (status == KILN_OK &&
         !pixels_fit(source, at, header->width, header->height, (uint64_t)stored * depth))
@@ -113,7 +129,8 @@ static void info_fill(const struct header *header, struct image_info *info) {
                                 .width = header->width,
                                 .height = header->height,
                                 .channels = header->channels,
-                                .depth = header->depth};
+                                .depth = header->depth,
+                                .quantum = header->quantum};
 }
 
 enum kiln_status png_probe(const struct source *source, struct image_info *info) {

@@ -4,7 +4,8 @@
  * B = scale * (pixel - offset) starts as X (or X starts at zero) and is swept `iterations` times,
  * or until a sweep changes nothing by more than `tolerance`. The same iterate comes in closed form
  * (exact), and so does the limit (direct); these take no time by the sweep. Pictures are X rounded
- * to 8 or 16 bit; arrays are X itself in the precision asked for.
+ * to 8 or 16 bit; arrays are X itself in the precision asked for. A picture from /v1/laplacian
+ * says what its offset and scale are and what depth to come back to; what the request says wins.
  *
  * Threads: check and plan in the front, run on a worker's slot thread.
  */
@@ -16,9 +17,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#define AUTO_SWEEPS 256  /* more of them take longer than the closed form */
-#define CLOSED_COST 256  /* of an element in closed form, in updates, about */
-#define CONVERGED   0.01 /* share of the slowest mode that goes without a note */
+#define AUTO_SWEEPS 256    /* more of them take longer than the closed form */
+#define CLOSED_COST 256    /* of an element in closed form, in updates, about */
+#define ITERATIONS  150000 /* of sweeps that are asked for without saying how many */
 
 struct jacobi_params {
     int64_t iterations;
@@ -41,21 +42,23 @@ static const struct field fields[] = {
     {.name = "iterations",
      .type = FIELD_INT,
      .offset = AT(iterations),
+     .flags = FIELD_OPTIONAL,
      .min = 0,
      .max = 1e12,
-     .preset = "150000",
      .unit = "sweeps",
-     .help = "Number of Jacobi sweeps; 0 gives the start back. direct has no use for it."},
+     .help = "Number of Jacobi sweeps; 0 gives the start back. 150000 unless given, where the "
+             "method needs it; direct has no use for it."},
     {.name = "method",
      .type = FIELD_ENUM,
+     .flags = FIELD_OPTIONAL,
      .offset = AT(method),
-     .preset = "sweeps",
      .choices = methods,
      .unit = "",
      .help =
          "sweeps: every sweep is computed. exact: the same iterate in closed form, by sine "
-         "transforms. direct: what the sweeps converge to. auto: sweeps for few of them or with "
-         "a tolerance, else exact."},
+         "transforms. direct: what the sweeps converge to, the picture itself. auto: sweeps for "
+         "few of them or with a tolerance, else exact. Unless given, sweeps where there are "
+         "iterations or a tolerance, else direct; so does auto without either."},
     {.name = "precision",
      .type = FIELD_ENUM,
      .offset = AT(precision),
@@ -66,17 +69,18 @@ static const struct field fields[] = {
              "compute in fp64."},
     {.name = "offset",
      .type = FIELD_REAL,
+     .flags = FIELD_OPTIONAL,
      .offset = AT(offset),
-     .preset = "0",
      .unit = "grey levels",
-     .help = "Taken from every input pixel: B = scale * (pixel - offset). 32768 for pictures that "
-             "/v1/laplacian made."},
+     .help = "Taken from every input pixel: B = scale * (pixel - offset). Unless given, what the "
+             "PNG or PGM says of itself, as those of /v1/laplacian do; else 0."},
     {.name = "scale",
      .type = FIELD_REAL,
+     .flags = FIELD_OPTIONAL,
      .offset = AT(scale),
-     .preset = "1",
      .unit = "",
-     .help = "Factor on every input pixel after the offset; not 0."},
+     .help = "Factor on every input pixel after the offset; not 0. Unless given, what the PNG or "
+             "PGM says of itself; else 1."},
     {.name = "initial",
      .type = FIELD_ENUM,
      .offset = AT(initial),
@@ -95,11 +99,12 @@ static const struct field fields[] = {
              "sweeps); for the methods sweeps and auto."},
     {.name = "bits",
      .type = FIELD_ENUM,
+     .flags = FIELD_OPTIONAL,
      .offset = AT(bits),
-     .preset = "8",
      .choices = depths,
      .unit = "bits",
-     .help = "Depth of PNG and PGM results; values are rounded and clamped."},
+     .help = "Depth of PNG and PGM results; values are rounded and clamped. Unless given, that of "
+             "the picture whose Laplacian it is, where the PNG or PGM says so; else 8."},
     RESULT_COMPRESSION(AT(compression)),
     {.name = "image",
      .type = FIELD_BLOB,
@@ -120,10 +125,18 @@ static uint32_t depth_of(const struct jacobi_params *params) {
     return params->bits ? 16 : 8;
 }
 
-/* Rewrites auto, and what the method has no use for, so that equal results have equal names. */
+/* Rewrites auto, what is absent and what the method has no use for, so that equal results have
+   equal names. */
 static void method_settle(struct jacobi_params *params, const struct limits *limits,
                           struct complaints *complaints) {
-    bool tolerant = !isnan(params->tolerance);
+    bool tolerant = !isnan(params->tolerance), counted = params->iterations != FIELD_ABSENT;
+    if (!counted)
+        params->iterations = ITERATIONS;
+    if (!counted && !tolerant &&
+        (params->method == FIELD_UNCHOSEN || params->method == METHOD_AUTO))
+        params->method = METHOD_DIRECT;
+    if (params->method == FIELD_UNCHOSEN)
+        params->method = METHOD_SWEEPS;
     if (params->method == METHOD_AUTO)
         params->method =
             tolerant || params->iterations <= AUTO_SWEEPS ? METHOD_SWEEPS : METHOD_EXACT;
@@ -147,6 +160,17 @@ static void method_settle(struct jacobi_params *params, const struct limits *lim
     }
 }
 
+/* What the request leaves open is what the picture says of itself. */
+static void quantum_settle(struct jacobi_params *params, const struct quantum *quantum) {
+    bool told = quantum->scale != 0;
+    if (isnan(params->offset))
+        params->offset = told ? quantum->offset : 0;
+    if (isnan(params->scale))
+        params->scale = told ? quantum->scale : 1;
+    if (params->bits == FIELD_UNCHOSEN)
+        params->bits = told && quantum->bits == 16;
+}
+
 static void check(void *raw, const struct input *input, const uint8_t *data, enum format format,
                   const struct limits *limits, struct complaints *complaints) {
     struct jacobi_params *params = raw;
@@ -154,6 +178,7 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     planes_check(input, limits, complaints);
     result_compression_settle(&params->compression, format);
     method_settle(params, limits, complaints);
+    quantum_settle(params, &input->image.quantum);
     if (params->scale == 0)
         complaints_add(complaints, "scale", "must not be 0");
 }
@@ -271,7 +296,9 @@ static void number_member(struct text *text, const char *name, double value) {
 }
 
 /* What is left of the slowest mode after so many sweeps: the largest |L|^n (kernels/spectral.h). */
-static double convergence(const struct planes *x, int64_t sweeps) {
+static double convergence(const struct planes *x, int32_t method, int64_t sweeps) {
+    if (method == METHOD_DIRECT)
+        return 0;
     double down = sin(M_PI / (2 * ((double)x->height + 1)));
     double across = sin(M_PI / (2 * ((double)x->width + 1)));
     double q = fmin(down * down + across * across, 1);
@@ -280,9 +307,9 @@ static double convergence(const struct planes *x, int64_t sweeps) {
 
 static void convergence_members(struct text *text, const struct planes *x, int32_t method,
                                 int64_t sweeps) {
-    double left = method == METHOD_DIRECT ? 0 : convergence(x, sweeps);
+    double left = convergence(x, method, sweeps);
     number_member(text, "convergence", left);
-    if (left > CONVERGED)
+    if (left > REMARK_CONVERGED)
         text_format(text,
                     ",\"note\":\"Not converged: after %" PRId64
                     " sweeps %.1f%% of the slowest mode "
@@ -317,7 +344,8 @@ static enum kiln_status summarize(struct task *task, const struct planes *b, con
 
 static enum kiln_status run(struct task *task) {
     const struct jacobi_params *params = task->params;
-    const struct quantization rule = {depth_of(params), 0, 1, params->compression};
+    const struct quantization rule = {
+        .depth = depth_of(params), .scale = 1, .compression = params->compression};
     struct planes b, x;
     enum kiln_status status =
         planes_decode(task, sample_of(params), params->offset, params->scale, &b);
@@ -331,6 +359,8 @@ static enum kiln_status run(struct task *task) {
         return result_no_memory(task);
     if ((status = compute(task, &b, &x, report)) != KILN_OK)
         return result_error(task, status);
+    task->remarks.iterated = true;
+    task->remarks.left = convergence(&x, params->method, report->sweeps);
     if (task->format == FORMAT_JSON)
         return summarize(task, &b, &x, report);
     return planes_encode(task, fields, &x, &rule);
@@ -345,7 +375,7 @@ const struct job_type jacobi_job = {
     .params_size = sizeof(struct jacobi_params),
     .formats = formats,
     .accepts = planes_accepts,
-    .version = 2,
+    .version = 3,
     .check = check,
     .plan = plan,
     .run = run,

@@ -4,7 +4,9 @@
  * Integer images are computed and answered in int32, exactly; floating ones in double. As NPY the
  * result is value / scale + offset too, which leaves the integers with the defaults 1 and 0; other
  * values make it float64. As PNG or PGM it is rounded to 16 bit, around 32768 unless told
- * otherwise, so that /v1/jacobi with the same offset and scale reads it back.
+ * otherwise. Unless a scale is given it is the smallest power of two with which every value fits
+ * (1 at least for integers, so that nothing is lost where nothing need be). The picture carries
+ * offset, scale and the depth of its own picture along, and /v1/jacobi takes them from there.
  *
  * Threads: check and plan in the front, run on a worker's slot thread.
  */
@@ -17,6 +19,8 @@
 
 #define EXACT_MAX ((1 << 28) - 1) /* four neighbours and four times the middle fit in int32 */
 #define MIDDLE    32768.0         /* default offset of 16-bit pictures */
+#define TOP       65535.0
+#define ROOM      1020.0 /* on both sides of the offset: the Laplacian of 8-bit pictures needs it */
 
 struct laplacian_params {
     double offset, scale;
@@ -35,10 +39,11 @@ static const struct field fields[] = {
              "given."},
     {.name = "scale",
      .type = FIELD_REAL,
+     .flags = FIELD_OPTIONAL,
      .offset = AT(scale),
-     .preset = "1",
      .unit = "",
-     .help = "The Laplacian is divided by this; not 0."},
+     .help = "The Laplacian is divided by this; not 0. Unless given 1 for NPY, and for PNG and PGM "
+             "the smallest power of two with which every value fits (1 for 8-bit images)."},
     RESULT_COMPRESSION(AT(compression)),
     {.name = "image",
      .type = FIELD_BLOB,
@@ -69,6 +74,9 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
         complaints_add(complaints, "scale", "must not be 0");
     if (isnan(params->offset))
         params->offset = format == FORMAT_NPY ? 0 : MIDDLE;
+    bool room = params->offset >= ROOM && params->offset <= TOP - ROOM;
+    if (isnan(params->scale) && (format == FORMAT_NPY || input->image.depth == 8 || !room))
+        params->scale = 1; /* else it is the values' to say */
 }
 
 static enum kiln_status plan(const void *raw, const struct input *input, enum format format,
@@ -151,10 +159,50 @@ static enum kiln_status rescale(struct task *task, const struct laplacian_params
     return KILN_OK;
 }
 
+static bool fits(double value, double offset, double scale) {
+    double pixel = value / scale + offset;
+    return pixel >= -0.5 && pixel < TOP + 0.5;
+}
+
+/* The smallest power of two with which all of b fits around an offset that has room. */
+static double scale_choose(const struct planes *b, double offset) {
+    double low, high;
+    int exponent;
+    planes_range(b, &low, &high);
+    double most = fmax(-low, high);
+    if (most == 0)
+        return 1;
+    frexp(most / TOP, &exponent); /* a power of two or two below what is needed */
+    exponent = exponent > -1000 ? exponent - 1 : -1000;
+    if (b->sample == SAMPLE_INT32 && exponent < 0)
+        exponent = 0;
+    while (!fits(low, offset, ldexp(1, exponent)) || !fits(high, offset, ldexp(1, exponent)))
+        exponent++;
+    return ldexp(1, exponent);
+}
+
+/* Rounds to a picture, which tells the parameters that it was made with. */
+static enum kiln_status picture_encode(struct task *task, const struct planes *b) {
+    struct laplacian_params params = *(const struct laplacian_params *)task->params;
+    const void *given = task->params;
+    uint32_t depth = task->input->image.depth;
+    if (isnan(params.scale))
+        params.scale = scale_choose(b, params.offset);
+    const struct quantization rule = {.depth = 16,
+                                      .offset = params.offset,
+                                      .scale = params.scale,
+                                      .compression = params.compression,
+                                      .bits = depth == 8 || depth == 16 ? depth : 0,
+                                      .told = true};
+    task->params = &params;
+    enum kiln_status status = planes_encode(task, fields, b, &rule);
+    task->params = given;
+    return status;
+}
+
 static enum kiln_status run(struct task *task) {
     const struct laplacian_params *params = task->params;
     enum sample sample = floating(task->input) ? SAMPLE_DOUBLE : SAMPLE_INT32;
-    const struct quantization rule = {16, params->offset, params->scale, params->compression};
     bool array = task->format == FORMAT_NPY;
     bool widen = array && result_sample(params, task->input) != sample;
     struct planes x, b;
@@ -173,7 +221,7 @@ static enum kiln_status run(struct task *task) {
     if (array && (params->scale != 1 || params->offset != 0) &&
         (status = rescale(task, params, &b)) != KILN_OK)
         return status;
-    return planes_encode(task, fields, &b, &rule);
+    return array ? planes_encode(task, fields, &b, NULL) : picture_encode(task, &b);
 }
 
 const struct job_type laplacian_job = {
@@ -185,7 +233,8 @@ const struct job_type laplacian_job = {
     .params_size = sizeof(struct laplacian_params),
     .formats = formats,
     .accepts = planes_accepts,
-    .version = 1,
+    .version = 2,
+    .portable = true,
     .check = check,
     .plan = plan,
     .run = run,

@@ -2,8 +2,9 @@
  * lombscargle.c: the generalised Lomb-Scargle periodogram of an unevenly sampled series.
  *
  * Names, defaults, grids and normalizations are astropy's. The files: _check (what may be asked
- * for), _rows (one curve or several), _grid (which frequencies), _run (weights, centring, device),
- * _peaks, _alarm and _bootstrap (significance), _result (representations).
+ * for), _columns (names in tables), _rows (one curve or several), _grid (which frequencies), _run
+ * (weights, centring, device), _peaks, _alarm and _bootstrap (significance), _result
+ * (representations).
  *
  * Threads: tables are constant; check and plan run in the front, run on a worker's slot thread.
  */
@@ -23,11 +24,12 @@ static const char *const precisions[] = {"fp64", "fp32", NULL};
 static const char *const alarms[] = {"none", "naive", "davies", "baluev", "bootstrap", NULL};
 static const char *const parts[] = {"all", "peaks", NULL};
 static const char *const layouts[] = {"curve", "batch", NULL};
+static const char *const missings[] = {"refuse", "drop", NULL};
 
 const struct field lombscargle_fields[] = {
     {.name = "t",
      .type = FIELD_ARRAY,
-     .flags = FIELD_ROWS,
+     .flags = FIELD_ROWS | FIELD_GAPS,
      .offset = AT(t),
      .min = LOMBSCARGLE_SAMPLES_MIN,
      .max = INFINITY,
@@ -37,7 +39,7 @@ const struct field lombscargle_fields[] = {
          "every series has its own."},
     {.name = "y",
      .type = FIELD_ARRAY,
-     .flags = FIELD_ROWS,
+     .flags = FIELD_ROWS | FIELD_GAPS,
      .offset = AT(y),
      .min = LOMBSCARGLE_SAMPLES_MIN,
      .max = INFINITY,
@@ -45,13 +47,43 @@ const struct field lombscargle_fields[] = {
      .help = "Values, one for each time. An array of arrays for several series."},
     {.name = "dy",
      .type = FIELD_ARRAY,
-     .flags = FIELD_OPTIONAL | FIELD_ROWS,
+     .flags = FIELD_OPTIONAL | FIELD_ROWS | FIELD_GAPS | FIELD_SCALAR,
      .offset = AT(dy),
      .min = LOMBSCARGLE_SAMPLES_MIN,
      .max = INFINITY,
      .unit = "unit of y",
      .help = "Standard errors of the values, above 0; the weights are 1/dy^2. Like y, or one array "
-             "for series that share their times."},
+             "for series that share their times, or one number for all."},
+    {.name = "t_column",
+     .type = FIELD_TEXT,
+     .flags = FIELD_OPTIONAL,
+     .offset = AT(t_column),
+     .max = COLUMN_TEXT_MAX - 1,
+     .unit = "",
+     .help = "Of a table: which column holds the times, by its name or its number from 1; known "
+             "names are found by themselves."},
+    {.name = "y_column",
+     .type = FIELD_TEXT,
+     .flags = FIELD_OPTIONAL,
+     .offset = AT(y_column),
+     .max = COLUMN_TEXT_MAX - 1,
+     .unit = "",
+     .help = "Of a table: which column holds the values, likewise."},
+    {.name = "dy_column",
+     .type = FIELD_TEXT,
+     .flags = FIELD_OPTIONAL,
+     .offset = AT(dy_column),
+     .max = COLUMN_TEXT_MAX - 1,
+     .unit = "",
+     .help = "Of a table: which column holds the standard errors, likewise; none leaves them out."},
+    {.name = "missing",
+     .type = FIELD_ENUM,
+     .offset = AT(missing),
+     .preset = "refuse",
+     .choices = missings,
+     .unit = "",
+     .help = "What becomes of samples of which a part is blank, NaN or null: refuse names the "
+             "first, drop leaves them out."},
     {.name = "minimum_frequency",
      .type = FIELD_REAL,
      .flags = FIELD_OPTIONAL,
@@ -278,8 +310,10 @@ const struct job_type lombscargle_job = {
     .params_size = sizeof(struct lombscargle_params),
     .formats = formats,
     .accepts = accepts,
-    .version = 3,
+    .columns = lombscargle_columns,
+    .version = 4,
     .check = lombscargle_check,
+    .describe_input = lombscargle_describe_input,
     .plan = lombscargle_plan,
     .run = lombscargle_run,
     .alike = lombscargle_alike,

@@ -35,8 +35,11 @@ struct lombscargle_params {
     int64_t bootstrap_samples, seed; /* FIELD_ABSENT where no bootstrap is asked for */
     int64_t plot_width, plot_height; /* pixels */
     int32_t normalization;           /* enum lombscargle_normalization */
-    int32_t method, precision, false_alarm, fields, layout, compression;
+    int32_t method, precision, false_alarm, fields, layout, compression, missing;
     bool fit_mean, center_data;
+    /* Of a table: the columns that were used, each by its name or its number from 1, dy "none"
+       where it was not taken from the table. Else "". */
+    char t_column[COLUMN_TEXT_MAX], y_column[COLUMN_TEXT_MAX], dy_column[COLUMN_TEXT_MAX];
 };
 
 /** One local maximum. */
@@ -87,6 +90,12 @@ struct periodogram {
 };
 
 extern const struct field lombscargle_fields[];
+extern const struct column_role lombscargle_columns[];
+
+/** Writes `,"columns":{…},"weighted":…,"dropped":…` of a JSON result. */
+void lombscargle_columns_write(struct text *text, const struct lombscargle_params *params);
+/** The same as a header of other results. */
+void lombscargle_describe_input(const void *params, struct text *text);
 
 /** Doubles of an array in the input block; NULL for none or where it does not lie in the block. */
 const double *lombscargle_array(const struct input *input, const uint8_t *data,
@@ -135,6 +144,9 @@ bool lombscargle_peaks_only(const struct lombscargle_params *params);
 /** How many peaks are sought: one even where none was asked for. */
 uint64_t lombscargle_peaks_wanted(const struct lombscargle_params *params);
 
+/** How many of them are asked of the device. */
+uint64_t lombscargle_peaks_sought(const struct lombscargle_params *params);
+
 /** Fills the ascending view and the strongest peaks. KILN_NO_MEMORY. */
 enum kiln_status lombscargle_peaks_find(struct task *task, struct periodogram *periodogram);
 
@@ -148,8 +160,8 @@ enum kiln_status lombscargle_bootstrap(struct task *task, struct periodogram *pe
                                        const struct lombscargle_curve *curves, uint64_t count,
                                        const struct lombscargle_args *args);
 
-/** The false-alarm probability of a peak's power, as astropy 5 computes it; NaN where the method is
-    none or the formula is undefined. */
+/** The false-alarm probability of a peak's power, from 0 to 1, as astropy 5 computes it; NaN where
+    the method is none or the power is NaN. */
 double lombscargle_alarm(const struct periodogram *periodogram, double power);
 
 /** Upper bound of an encoded result, 0 on overflow. */

@@ -3,7 +3,10 @@
  *
  * Baluev 2008 (MNRAS 385, 1279), table 1 and eq. 5 and 6, for a model of three parameters against
  * a constant, in the arrangement of astropy's _statistics.py so that values can be compared.
- * Davies' bound is a bound: it exceeds 1 for weak peaks. Runs on a worker's slot thread.
+ * Davies' bound (eq. 5) exceeds 1 for weak peaks, where it says nothing: it is 1 there, which
+ * astropy leaves to its caller. Every method's answer is a probability: a model that fits whatever
+ * there is (as many parameters as samples) has 1, a perfect fit that could have failed has 0. Runs
+ * on a worker's slot thread.
  */
 #include "compute/jobs/lombscargle.h"
 
@@ -48,10 +51,10 @@ static double single_many(const struct lombscargle_params *params, double z, dou
     if (params->normalization == LOMBSCARGLE_PSD) {
         for (int k = 1; k < terms; k++)
             sum += term *= z / k;
-        return exp(-z) * sum;
+        return exp(-z) > 0 ? exp(-z) * sum : 0;
     }
     if (!(rest > 0))
-        return NAN;
+        return 1;
     for (int k = 1; k < terms; k++)
         sum += term *= (rest + k - 1) / k * standard;
     return pow(1 - standard, rest) * sum;
@@ -67,7 +70,8 @@ static double crossings(int normalization, double z, double n, double w) {
     case LOMBSCARGLE_MODEL:
         return gamma_factor(nk) * w * pow(1 + z, -0.5 * nk) * sqrt(0.5 * nk * z);
     case LOMBSCARGLE_LOG:
-        return gamma_factor(nk) * w * exp(-0.5 * z * (nk - 0.5)) * sqrt(nk * sinh(0.5 * z));
+        /* exp(-z/2 (nk - 1/2)) sqrt(nk sinh(z/2)), without its overflow */
+        return gamma_factor(nk) * w * exp(-0.5 * z * (nk - 1)) * sqrt(-0.5 * nk * expm1(-z));
     default:
         return w * exp(-z) * sqrt(z);
     }
@@ -105,11 +109,15 @@ double lombscargle_alarm(const struct periodogram *p, double power) {
         z = fmin(z, 1);
     double alone =
         params->nterms > 1 ? single_many(params, z, n) : single(params->normalization, z, n);
+    if (!(alone < 1))
+        return 1;
+    if (isinf(z))
+        return 0;
     if (params->false_alarm == ALARM_NAIVE)
-        return -expm1(highest * p->baseline * log1p(-alone));
+        return fmin(-expm1(highest * p->baseline * log1p(-alone)), 1);
     double w = highest * sqrt(4 * 3.14159265358979323846 * p->spread);
     double tau = crossings(params->normalization, z, n, w);
     if (params->false_alarm == ALARM_DAVIES)
-        return alone + tau;
-    return -expm1(-tau) + alone * exp(-tau);
+        return fmin(alone + tau, 1);
+    return fmin(-expm1(-tau) + alone * exp(-tau), 1);
 }

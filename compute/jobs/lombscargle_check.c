@@ -52,8 +52,9 @@ static bool count_check(const char *field, const struct array_ref *array,
         complaints_add(complaints, field, "has %" PRIu64 " values, but t has %" PRIu64,
                        array->count, params->t.count);
     else if (array->count < LOMBSCARGLE_SAMPLES_MIN)
-        complaints_add(complaints, field, "needs at least %d samples, has %" PRIu64,
-                       LOMBSCARGLE_SAMPLES_MIN, array->count);
+        complaints_add(complaints, field, "needs at least %d samples, has %" PRIu64 "%s",
+                       LOMBSCARGLE_SAMPLES_MIN, array->count,
+                       array->dropped ? " once missing ones are left out" : "");
     else
         return true;
     return false;

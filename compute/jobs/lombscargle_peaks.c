@@ -2,16 +2,21 @@
  * lombscargle_peaks.c: the strongest local maxima.
  *
  * A peak is a point, or a run of equal points, above its neighbours; the ends of the grid and of
- * gaps (NaN) count where they are above their one neighbour. A heap keeps the strongest, each is
- * then refined by the parabola through it and its two neighbours.
+ * gaps (NaN) count where they are above their one neighbour. A heap keeps the strongest by rank,
+ * each is then refined by the parabola through it and its two neighbours. Peaks that are equal but
+ * for rounding come by rising frequency: of aliases the one with the longest period is the first. A
+ * few more than wanted are kept, so that such a group is whole.
  *
  * Threads: a worker's slot thread.
  */
 #include "compute/jobs/lombscargle.h"
 #include "compute/jobs/result.h"
+#include "kernels/lombscargle_rank.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+#define PEAKS_SPARE 6 /* kept beyond those wanted: what a tie may bring forward */
 
 static int by_frequency(const void *left, const void *right, void *context) {
     const double *frequency = context;
@@ -51,21 +56,46 @@ static enum kiln_status view_order(struct task *task, struct periodogram *p) {
     return KILN_OK;
 }
 
-/* Of two equal peaks the one at the lower frequency is the stronger. */
-static bool weaker(const struct peak *a, const struct peak *b) {
-    return a->power < b->power || (a->power == b->power && a->index > b->index);
+/* Of peaks of equal rank the one at the lower frequency is the stronger. */
+static bool weaker(const struct periodogram *p, const struct peak *a, const struct peak *b) {
+    int fp32 = p->params->precision == PRECISION_FP32;
+    int64_t first = lombscargle_rank(a->power, fp32), second = lombscargle_rank(b->power, fp32);
+    return first < second || (first == second && a->index > b->index);
 }
 
-static int by_strength(const void *left, const void *right) {
-    return weaker(left, right) ? 1 : weaker(right, left) ? -1 : 0;
+static int by_power(const void *left, const void *right) {
+    const struct peak *a = left, *b = right;
+    if (a->power != b->power)
+        return a->power < b->power ? 1 : -1;
+    return (a->frequency > b->frequency) - (a->frequency < b->frequency);
+}
+
+static int by_place(const void *left, const void *right) {
+    const struct peak *a = left, *b = right;
+    return (a->frequency > b->frequency) - (a->frequency < b->frequency);
+}
+
+/* Refined peaks in their order, as many as are wanted: by falling power, those within rounding of
+   the strongest of their group by rising frequency. */
+static void peaks_sort(struct periodogram *p) {
+    double tie = LOMBSCARGLE_TIE(p->params->precision == PRECISION_FP32);
+    uint64_t wanted = lombscargle_peaks_wanted(p->params);
+    qsort(p->peaks, p->peak_count, sizeof *p->peaks, by_power);
+    for (uint64_t i = 0, end; i < p->peak_count; i = end) {
+        double least = p->peaks[i].power - fabs(p->peaks[i].power) * tie;
+        for (end = i + 1; end < p->peak_count && p->peaks[end].power >= least;)
+            end++;
+        qsort(p->peaks + i, end - i, sizeof *p->peaks, by_place);
+    }
+    p->peak_count = p->peak_count < wanted ? p->peak_count : wanted;
 }
 
 /* The weakest is on top. */
-static void heap_sink(struct peak *heap, uint64_t count) {
+static void heap_sink(const struct periodogram *p, struct peak *heap, uint64_t count) {
     for (uint64_t at = 0, child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && weaker(&heap[child + 1], &heap[child]))
+        if (child + 1 < count && weaker(p, &heap[child + 1], &heap[child]))
             child++;
-        if (!weaker(&heap[child], &heap[at]))
+        if (!weaker(p, &heap[child], &heap[at]))
             return;
         struct peak swap = heap[at];
         heap[at] = heap[child];
@@ -73,8 +103,8 @@ static void heap_sink(struct peak *heap, uint64_t count) {
     }
 }
 
-static void heap_rise(struct peak *heap, uint64_t at) {
-    while (at > 0 && weaker(&heap[at], &heap[(at - 1) / 2])) {
+static void heap_rise(const struct periodogram *p, struct peak *heap, uint64_t at) {
+    while (at > 0 && weaker(p, &heap[at], &heap[(at - 1) / 2])) {
         struct peak swap = heap[at];
         heap[at] = heap[(at - 1) / 2];
         heap[(at - 1) / 2] = swap;
@@ -85,10 +115,10 @@ static void heap_rise(struct peak *heap, uint64_t at) {
 static void peak_offer(struct periodogram *p, uint64_t most, struct peak peak) {
     if (p->peak_count < most) {
         p->peaks[p->peak_count] = peak;
-        heap_rise(p->peaks, p->peak_count++);
-    } else if (weaker(&p->peaks[0], &peak)) {
+        heap_rise(p, p->peaks, p->peak_count++);
+    } else if (weaker(p, &p->peaks[0], &peak)) {
         p->peaks[0] = peak;
-        heap_sink(p->peaks, most);
+        heap_sink(p, p->peaks, most);
     }
 }
 
@@ -142,12 +172,17 @@ bool lombscargle_peaks_only(const struct lombscargle_params *params) {
            lombscargle_peaks_wanted(params) <= LOMBSCARGLE_KERNEL_PEAKS_MAX;
 }
 
+uint64_t lombscargle_peaks_sought(const struct lombscargle_params *params) {
+    uint64_t sought = lombscargle_peaks_wanted(params) + PEAKS_SPARE;
+    return sought < LOMBSCARGLE_KERNEL_PEAKS_MAX ? sought : LOMBSCARGLE_KERNEL_PEAKS_MAX;
+}
+
 uint64_t lombscargle_peaks_wanted(const struct lombscargle_params *params) {
     return params->peaks > 0 ? (uint64_t)params->peaks : 1;
 }
 
 enum kiln_status lombscargle_peaks_find(struct task *task, struct periodogram *p) {
-    uint64_t most = lombscargle_peaks_wanted(p->params);
+    uint64_t most = lombscargle_peaks_wanted(p->params) + PEAKS_SPARE;
     enum kiln_status status = view_order(task, p);
     if (status != KILN_OK)
         return status;
@@ -160,7 +195,7 @@ enum kiln_status lombscargle_peaks_find(struct task *task, struct periodogram *p
         double before = i > 0 ? p->ascending_power[i - 1] : NAN;
         peak_refine(p, &p->peaks[k], before, i + 1 < p->nf ? p->ascending_power[i + 1] : NAN);
     }
-    qsort(p->peaks, p->peak_count, sizeof *p->peaks, by_strength);
+    peaks_sort(p);
     return KILN_OK;
 }
 
@@ -175,6 +210,6 @@ enum kiln_status lombscargle_peaks_take(struct task *task, struct periodogram *p
         *peak = (struct peak){.power = from->power, .index = (uint64_t)from->index};
         peak_refine(p, peak, from->before, from->after);
     }
-    qsort(p->peaks, p->peak_count, sizeof *p->peaks, by_strength);
+    peaks_sort(p);
     return KILN_OK;
 }

@@ -43,10 +43,8 @@ static void number_member(struct text *text, const char *name, double value) {
 }
 
 static void grid_write(struct text *text, const struct periodogram *p) {
-    if (p->frequency) {
-        text_string(text, ",\"grid\":null");
+    if (p->frequency)
         return;
-    }
     text_string(text, ",\"grid\":{\"f0\":");
     text_double(text, p->params->f0);
     number_member(text, "df", p->params->df);
@@ -116,6 +114,7 @@ static void frequencies_write(struct task *task, struct text *text, const struct
 static enum kiln_status json_write(struct task *task, const struct periodogram *p, uint64_t count) {
     struct text text;
     result_json_open(task, lombscargle_fields, &text);
+    lombscargle_columns_write(&text, p->params);
     if (p->params->y.rows == 0) {
         head_write(&text, ",", p);
         frequencies_write(task, &text, p);

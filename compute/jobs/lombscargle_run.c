@@ -93,7 +93,7 @@ static enum kiln_status batch_evaluate(struct task *task, struct batch *batch) {
    into scratch; nowhere, if peaks are all that is asked for and the device can find them. */
 static enum kiln_status power_place(struct task *task, struct batch *batch) {
     const struct lombscargle_params *params = task->params;
-    uint64_t wanted = lombscargle_peaks_wanted(params), count = batch->count, numbers;
+    uint64_t wanted = lombscargle_peaks_sought(params), count = batch->count, numbers;
     double *power;
     if (__builtin_mul_overflow(count, batch->nf, &numbers) || numbers > UINT64_MAX / 32)
         return KILN_JOB_TOO_LARGE;

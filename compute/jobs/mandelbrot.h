@@ -13,7 +13,7 @@ struct mandelbrot_params {
     double xmin, xmax, ymin, ymax;
     int64_t max_iter;
     double escape_radius;
-    double gamma;
+    double gamma, vmin, vmax; /* vmax NaN: max_iter */
     double azimuth, altitude, vert_exag;
     int64_t supersample;
     double extent; /* no field: largest coordinate of all tiles, 0 for a picture of its own */
@@ -36,6 +36,13 @@ extern const struct field mandelbrot_fields[];
 static inline double mandelbrot_spacing(double low, double high, int64_t samples) {
     return (high - low) / (double)samples;
 }
+
+/** Distance of neighbouring pixels in units in the last place of the largest coordinate. */
+double mandelbrot_ulps(const struct mandelbrot_params *params, int precision);
+
+/** True if that is so little in the precision chosen that counts may not be those of exact
+    arithmetic. */
+bool mandelbrot_limited(const struct mandelbrot_params *params);
 
 /** True if the centres of neighbouring samples differ in double precision. */
 bool mandelbrot_resolvable(const struct mandelbrot_params *params);

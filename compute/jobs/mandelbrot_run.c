@@ -62,7 +62,8 @@ static struct colorize_args colour_args(const struct mandelbrot_params *params, 
         .height = (int32_t)(params->height * (int64_t)count),
         .supersample = (int32_t)params->supersample,
         .apron = (int32_t)apron,
-        .limit = (double)params->max_iter,
+        .vmin = params->vmin,
+        .vmax = isnan(params->vmax) ? (double)params->max_iter : params->vmax,
         .gamma = params->gamma,
         .shade = params->shade,
         .indexed = is_indexed(params),
@@ -221,6 +222,9 @@ static void summarize(struct text *text, const struct mandelbrot_params *params,
     count_member(text, "height", (uint64_t)params->height);
     text_format(text, ",\"precision\":\"%s\"",
                 params->precision == MANDELBROT_FP64 ? "fp64" : "fp32");
+    text_string(text, ",\"ulps\":");
+    text_double(text, mandelbrot_ulps(params, params->precision));
+    text_format(text, ",\"limited\":%s", mandelbrot_limited(params) ? "true" : "false");
     count_member(text, "inside", pixels - escaped);
     count_member(text, "escaped", escaped);
     text_string(text, ",\"count_min\":");

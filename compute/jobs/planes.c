@@ -11,6 +11,7 @@
 #include "compute/codecs/npy.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,6 +115,20 @@ static enum kiln_status array_encode(struct task *task, const struct planes *pla
     return KILN_OK;
 }
 
+void planes_range(const struct planes *planes, double *low, double *high) {
+    double least = INFINITY, most = -INFINITY;
+    for (uint64_t i = 0; i < planes->count; i++) {
+        double value = planes->sample == SAMPLE_INT32   ? ((const int32_t *)planes->data)[i]
+                       : planes->sample == SAMPLE_FLOAT ? ((const float *)planes->data)[i]
+                                                        : ((const double *)planes->data)[i];
+        least = value < least ? value : least;
+        most = value > most ? value : most;
+    }
+    bool good = isfinite(least) && isfinite(most);
+    *low = good ? least : 0;
+    *high = good ? most : 0;
+}
+
 enum kiln_status planes_encode(struct task *task, const struct field *fields,
                                const struct planes *planes, const struct quantization *rule) {
     if (task->format == FORMAT_NPY)
@@ -121,14 +136,19 @@ enum kiln_status planes_encode(struct task *task, const struct field *fields,
     void *pixels = result_scratch(task, planes->count, rule->depth / 8);
     if (!pixels)
         return result_no_memory(task);
-    planes_quantize(task->pool, planes->data, planes->sample, planes->width, planes->height,
-                    planes->channels, rule->depth, rule->offset, rule->scale, pixels);
+    const struct quantum quantum = {rule->offset, rule->scale, rule->bits};
+    task->remarks.picture = true;
+    task->remarks.scale = rule->told ? rule->scale : 0;
+    task->remarks.clamped =
+        planes_quantize(task->pool, planes->data, planes->sample, planes->width, planes->height,
+                        planes->channels, rule->depth, rule->offset, rule->scale, pixels);
     const struct picture picture = {
         .width = planes->width,
         .height = planes->height,
         .channels = planes->channels,
         .depth = rule->depth,
         .pixels = pixels,
+        .quantum = rule->told ? &quantum : NULL,
     };
     return result_picture(task, fields, &picture, rule->compression);
 }

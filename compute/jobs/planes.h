@@ -25,6 +25,9 @@ struct quantization {
     uint32_t depth;
     double offset, scale;
     int32_t compression; /* enum result_compression */
+    uint32_t bits;       /* of the picture that the planes were made from, for jacobi to come back
+                            to; 0: not known */
+    bool told;           /* the picture carries offset, scale and bits */
 };
 
 /** Complains where the input is not an image, or one that this daemon does not take. */
@@ -47,6 +50,9 @@ uint64_t planes_bound(const struct planes *planes, enum format format, uint32_t 
 /** Chooses where a result of this shape is best downloaded to, and sets planes->data: the result
     block itself where an array needs nothing more, else host scratch. */
 enum kiln_status planes_place(struct task *task, struct planes *planes);
+
+/** Smallest and largest element; both 0 where there is none, or one that is not finite. */
+void planes_range(const struct planes *planes, double *low, double *high);
 
 /** Encodes planes (downloaded to where planes_place said) as PNG, PGM or NPY of their own type. */
 enum kiln_status planes_encode(struct task *task, const struct field *fields,

@@ -9,7 +9,6 @@
 #include "kernels/cpu/pool.h"
 #include "kernels/png.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,7 +46,9 @@ void *result_scratch(struct task *task, uint64_t count, size_t element) {
 
 void result_json_open(struct task *task, const struct field *fields, struct text *text) {
     text_init(text, (char *)task->result, task->capacity);
-    text_format(text, "{\"job\":\"%016" PRIx64 "\",\"device\":", task->id);
+    char id[JOB_ID_TEXT];
+    job_id_print(&task->id, id);
+    text_format(text, "{\"job\":\"%s\",\"device\":", id);
     text_json_string(text, task->device_name, strlen(task->device_name));
     text_string(text, ",\"parameters\":{");
     fields_print_json(fields, task->params, text);

@@ -1,8 +1,5 @@
 /*
  * colorize.c: a scalar field to RGB (kernels/colorize.h): makes the tables and spreads the rows.
- *
- * The arithmetic of shading is that of Matplotlib's LightSource (hillshade, shade_normals,
- * blend_hsv), with the fixed contrast range that the header names.
  */
 #include "kernels/colorize.h"
 #include "kernels/cpu/colorize_simd.h"
@@ -28,20 +25,7 @@ struct job {
     size_t chunk; /* rows of the picture */
 };
 
-/* The smallest float that is not below x. */
-static float float_above(double x) {
-    float f = (float)x;
-    return (double)f < x ? nextafterf(f, INFINITY) : f;
-}
-
-static void thresholds_fill(struct colorize_tables *tables, double limit, double gamma) {
-    tables->threshold[0] = 0;
-    for (int k = 1; k < 256; k++)
-        tables->threshold[k] = float_above(limit * pow(k / 256.0, 1 / gamma));
-}
-
-/* The thresholds are finite or, where the limit is beyond float, infinite: their bits ascend too.
- */
+/* The thresholds are finite or, where vmax is beyond float, infinite: their bits ascend too. */
 static void starts_fill(struct colorize_tables *tables) {
     uint32_t bits[256];
     memcpy(bits, tables->threshold, sizeof bits);
@@ -63,24 +47,17 @@ static void starts_fill(struct colorize_tables *tables) {
         tables->steps = 0;
 }
 
-/* Saturation, value and the hue's weights of one colour. In RGB terms a channel is
-   v * (1 - s * weight) with weight (max - channel) / (max - min). */
 static void hue_fill(struct colorize_tables *tables, int k, const uint8_t *rgb) {
-    int most = 0, least = 255;
-    for (int channel = 0; channel < 3; channel++) {
-        most = rgb[channel] > most ? rgb[channel] : most;
-        least = rgb[channel] < least ? rgb[channel] : least;
-    }
-    tables->value[k] = (float)most / 255;
-    tables->saturation[k] = most ? (float)(most - least) / (float)most : 0;
+    struct colorize_hue hue;
+    colorize_hue_fill(&hue, rgb[0], rgb[1], rgb[2]);
+    tables->value[k] = hue.value;
+    tables->saturation[k] = hue.saturation;
     for (int channel = 0; channel < 3; channel++)
-        tables->weight[channel][k] =
-            most > least ? (float)(most - rgb[channel]) / (float)(most - least) : 0;
+        tables->weight[channel][k] = hue.weight[channel];
 }
 
 static void tables_fill(struct colorize_tables *tables, const struct colorize_args *args) {
-    const double radian = 3.14159265358979323846 / 180;
-    thresholds_fill(tables, args->limit, args->gamma);
+    colorize_thresholds(args, tables->threshold);
     starts_fill(tables);
     for (int k = 0; k < 256; k++) {
         const uint8_t *rgb = args->lut + 3 * k;
@@ -88,13 +65,7 @@ static void tables_fill(struct colorize_tables *tables, const struct colorize_ar
         if (args->shade)
             hue_fill(tables, k, rgb);
     }
-    double azimuth = (90 - args->azimuth) * radian, altitude = args->altitude * radian;
-    tables->light[0] = (float)(cos(azimuth) * cos(altitude));
-    tables->light[1] = (float)(sin(azimuth) * cos(altitude));
-    tables->light[2] = (float)sin(altitude);
-    tables->darkest = (float)-cos(altitude);
-    tables->spread = (float)(1 / (1 + cos(altitude)));
-    tables->slope = (float)(args->vert_exag / 2);
+    tables->light = colorize_light_of(args);
 }
 
 static void row_run(const struct job *job, size_t row) {

@@ -80,41 +80,34 @@ static void run_indexed(const struct colorize_run *run) {
         run->rgb[p] = (uint8_t)index[p];
 }
 
-/* Inside (negative) and NaN are level ground. */
-static inline float height(float field) {
-    return field > 0 ? field : 0;
-}
-
-/* Light on each sample as Matplotlib's hillshade gives it, mapped to -1 (dark) … 1. */
-static void light_find(const struct colorize_run *run, const float *field, float *light) {
-    const struct colorize_tables *tables = run->tables;
-    const float lx = tables->light[0], ly = tables->light[1], lz = tables->light[2];
-    const float darkest = tables->darkest, spread = tables->spread, slope = tables->slope;
+/* Inlined with each step, so that samples side by side are loaded as vectors. */
+static inline __attribute__((always_inline)) void
+light_fill(const struct colorize_run *run, const float *field, float *light, const ptrdiff_t step) {
+    const struct colorize_light source = run->tables->light;
     const ptrdiff_t stride = run->stride;
-    const int step = run->supersample;
     for (int p = 0; p < run->pixels; p++) {
-        const float *at = field + (ptrdiff_t)p * step;
-        float dx = (height(at[1]) - height(at[-1])) * slope;
-        float dy = (height(at[stride]) - height(at[-stride])) * slope; /* rows go down */
-        float intensity = (ly * dy - lx * dx + lz) / sqrtf(dx * dx + dy * dy + 1);
-        intensity = (intensity - darkest) * spread;
-        intensity = intensity < 0 ? 0 : intensity > 1 ? 1 : intensity;
-        light[p] = 2 * intensity - 1;
+        const float *at = field + p * step;
+        light[p] = colorize_shine(&source, colorize_height(at[-1]), colorize_height(at[1]),
+                                  colorize_height(at[-stride]), colorize_height(at[stride]));
     }
 }
 
-/* Matplotlib's blend_hsv with its default extremes: lit samples go to white, dark ones to black. */
+static void light_find(const struct colorize_run *run, const float *field, float *light) {
+    if (run->supersample == 1)
+        light_fill(run, field, light, 1);
+    else
+        light_fill(run, field, light, run->supersample);
+}
+
 static void shaded_add(const struct colorize_run *run, const int32_t *index, const float *light,
                        float (*sum)[COLORIZE_RUN]) {
     const struct colorize_tables *tables = run->tables;
     for (int p = 0; p < run->pixels; p++) {
-        float s = tables->saturation[index[p]], v = tables->value[index[p]];
-        float lit = light[p] > 0 ? light[p] : 0, dark = light[p] < 0 ? -light[p] : 0;
-        float keep = 1 - (lit + dark);
-        float shaded = s > 1e-10f ? keep * s + dark : s;
-        float value = keep * v + lit;
+        float value = tables->value[index[p]], saturation = tables->saturation[index[p]];
+        colorize_blend(light[p], &value, &saturation);
         for (int channel = 0; channel < 3; channel++)
-            sum[channel][p] += value * (1 - shaded * tables->weight[channel][index[p]]);
+            sum[channel][p] +=
+                colorize_channel(value, saturation, tables->weight[channel][index[p]]);
     }
 }
 
@@ -132,10 +125,8 @@ static void run_shaded(const struct colorize_run *run) {
         }
     }
     for (int p = 0; p < run->pixels; p++) {
-        for (int channel = 0; channel < 3; channel++) {
-            float level = sum[channel][p] * scale + 0.5f;
-            run->rgb[3 * p + channel] = (uint8_t)(int)(level > 255 ? 255 : level > 0 ? level : 0);
-        }
+        for (int channel = 0; channel < 3; channel++)
+            run->rgb[3 * p + channel] = colorize_level(sum[channel][p], scale);
     }
 }
 

@@ -1,16 +1,15 @@
 /*
  * colorize_simd.h: what the inner file of `colorize` offers, and the tables it works with.
  *
- * Colours go by thresholds instead of powers: colour k begins at field value
- * limit * (k/256)^(1/gamma), so that the index of a sample is the number of thresholds not above
- * it. A table over the leading bits of a float tells where to start counting, so that few steps
- * remain (`steps`); thresholds that crowd within one entry (gamma far above 1) are bisected
- * instead. A shaded colour is v * (1 - s * weight[channel]), where the weights are those of the
- * table entry's hue (what HSV to RGB does in its six sectors).
+ * Colours go by thresholds instead of powers, so that the index of a sample is the number of
+ * thresholds not above it. A table over the leading bits of a float tells where to start counting,
+ * so that few steps remain (`steps`); thresholds that crowd within one entry (gamma far above 1)
+ * are bisected instead.
  */
 #ifndef KILN_KERNELS_CPU_COLORIZE_SIMD_H
 #define KILN_KERNELS_CPU_COLORIZE_SIMD_H
 
+#include "kernels/colorize_colour.h"
 #include "kernels/cpu/isa.h"
 
 #include <stddef.h>
@@ -28,9 +27,7 @@ struct colorize_tables {
     uint32_t packed[256];              /* red | green << 8 | blue << 16 */
     float saturation[256], value[256]; /* 0 … 1 */
     float weight[3][256];
-    float light[3];        /* direction to the light: x, y, z */
-    float darkest, spread; /* intensity is stretched from [darkest, darkest + 1/spread] */
-    float slope;           /* vert_exag / 2: differences across two samples to gradients */
+    struct colorize_light light;
 };
 
 /** A run of pixels of one row of the picture. */

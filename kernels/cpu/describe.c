@@ -3,6 +3,7 @@
  *
  * Everything is read from /proc and /sys when asked; what is not there is left out. Any thread.
  */
+#include "kernels/cpu/cgroup.h"
 #include "kernels/cpu/stream.h"
 
 #include <ctype.h>
@@ -89,10 +90,23 @@ static double number_read(const char *path) {
     return number;
 }
 
+uint64_t cpu_memory_total(void) {
+    struct cgroup_memory group;
+    uint64_t total = memory_read("MemTotal");
+    cgroup_memory_read("", &group);
+    total = total == 0 ? UINT64_MAX : total;
+    total = group.limit < total ? group.limit : total;
+    return total == UINT64_MAX ? 0 : total;
+}
+
+/* The host's, or what a control group leaves of it. */
 static void write_memory(struct text *json) {
+    struct cgroup_memory group;
+    uint64_t left = memory_read("MemAvailable");
+    cgroup_memory_read("", &group);
     text_format(json, "\"memory\":{\"total\":%llu,\"free\":%llu}",
-                (unsigned long long)memory_read("MemTotal"),
-                (unsigned long long)memory_read("MemAvailable"));
+                (unsigned long long)cpu_memory_total(),
+                (unsigned long long)(group.free < left ? group.free : left));
 }
 
 static void write_clocks(const struct processor *processor, struct text *json) {

@@ -48,7 +48,11 @@ static enum kiln_status cpu_open(int index, const struct device_options *options
         cpu_close(device);
         return KILN_NO_MEMORY;
     }
-    device->account.limit = options ? options->max_bytes : 0;
+    device->account.limit = cpu_memory_total();
+    if (options && options->max_bytes > 0 &&
+        (device->account.limit == 0 || options->max_bytes < device->account.limit)) {
+        device->account.limit = options->max_bytes;
+    }
     *out = device;
     return KILN_OK;
 }
@@ -73,6 +77,7 @@ const struct backend cpu_backend = {
     .stream_create = cpu_stream_create,
     .stream_destroy = cpu_stream_destroy,
     .begin = cpu_stream_begin,
+    .rest = cpu_stream_rest,
     .phase = cpu_stream_phase,
     .upload = cpu_stream_upload,
     .reserve = cpu_stream_reserve,

@@ -37,7 +37,8 @@ static void peaks_run(void *context, size_t chunk, int slot) {
     const struct curve *curve = &job->curves[chunk];
     (void)slot;
     if (!stream_cancelled(job->stream))
-        lombscargle_peaks_keep(curve->power, job->args->nf, curve->peaks, job->args->peak_count);
+        lombscargle_peaks_keep(curve->power, job->args->nf, job->args->fp32, curve->peaks,
+                               job->args->peak_count);
 }
 
 /* Copies a curve's samples; those added to fill its last vector weigh nothing. */
@@ -68,7 +69,8 @@ static enum kiln_status curve_fill(struct lombscargle_job *job,
     to->model = (struct lombscargle_model){
         .yy = from->yy,
         .psd_factor = from->psd_factor,
-        .rounding = args->fp32 ? LOMBSCARGLE_ROUNDING_FP32 : LOMBSCARGLE_ROUNDING_FP64,
+        .weak = lombscargle_weak(args->fp32 ? LOMBSCARGLE_WEAK_FP32 : LOMBSCARGLE_WEAK_FP64,
+                                 from->n, job->terms),
         .fit_mean = args->fit_mean,
         .normalization = args->normalization,
         .nterms = job->terms,

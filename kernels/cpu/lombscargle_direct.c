@@ -18,6 +18,11 @@ static double grid_frequency(const struct lombscargle_args *args, double k, doub
     return f;
 }
 
+static double frequency_of(const struct lombscargle_args *args, int64_t k, double *low) {
+    *low = 0;
+    return args->frequency ? args->frequency[k] : grid_frequency(args, (double)k, low);
+}
+
 /* From the products of one harmonic's weights (or values) to two of the sums at each frequency. */
 static void products_combine(const double *products, int rows, int64_t count, double *sums,
                              int stride) {
@@ -73,9 +78,7 @@ static bool listed_sums(const struct lombscargle_job *job, const struct curve *c
     size_t stride = LOMBSCARGLE_SUMS((size_t)job->terms);
     memset(sums, 0, (size_t)count * stride * sizeof *sums);
     for (int64_t k = 0; k < count; k++, sums += stride) {
-        const double *list = job->args->frequency;
-        double low = 0;
-        double f = list ? list[first + k] : grid_frequency(job->args, (double)(first + k), &low);
+        double low, f = frequency_of(job->args, first + k, &low);
         for (size_t at = 0; at < curve->samples.n; at += LOMBSCARGLE_BLOCK) {
             size_t n = curve->samples.n - at;
             if (at % (64 * LOMBSCARGLE_BLOCK) == 0 && stream_cancelled(job->stream))
@@ -87,30 +90,33 @@ static bool listed_sums(const struct lombscargle_job *job, const struct curve *c
     return true;
 }
 
-static double power_make(const struct curve *curve, const double *sums) {
+/* From the sums, or by itself where they do not give it. */
+static bool power_make(const struct lombscargle_job *job, const struct curve *curve, int64_t k,
+                       const double *sums) {
     const struct lombscargle_model *model = &curve->model;
-    double work[LOMBSCARGLE_WORK(LOMBSCARGLE_TERMS_MAX)];
+    double work[LOMBSCARGLE_WORK(LOMBSCARGLE_TERMS_MAX)], f_low, f;
     for (int i = 0; i < LOMBSCARGLE_SUMS(model->nterms); i++)
         work[i] = sums[i] / curve->weight;
-    return lombscargle_normalized(model, model->nterms == 1
-                                             ? lombscargle_power_one(model, work)
-                                             : lombscargle_power_many(model, work, 1));
+    double p = model->nterms == 1 ? lombscargle_power_one(model, work)
+                                  : lombscargle_power_many(model, work, 1);
+    if (p != LOMBSCARGLE_WEAK) {
+        curve->power[k] = lombscargle_normalized(model, p);
+        return true;
+    }
+    f = frequency_of(job->args, k, &f_low);
+    return lombscargle_weak_bin(job, curve, k, f, f_low);
 }
 
 bool lombscargle_tile(const struct lombscargle_job *job, const struct curve *curve, int64_t first,
                       int64_t count, const struct space *space) {
-    if (!(job->listed ? listed_sums(job, curve, first, count, space->sums)
-                      : grid_sums(job, curve, first, count, space)))
-        return false;
-    for (int64_t k = 0; k < count; k++)
-        curve->power[first + k] = power_make(curve, space->sums + k * LOMBSCARGLE_SUMS(job->terms));
-    return true;
+    bool done = job->listed ? listed_sums(job, curve, first, count, space->sums)
+                            : grid_sums(job, curve, first, count, space);
+    for (int64_t k = 0; done && k < count; k++)
+        done = power_make(job, curve, first + k, space->sums + k * LOMBSCARGLE_SUMS(job->terms));
+    return done;
 }
 
 bool lombscargle_bin(const struct lombscargle_job *job, const struct curve *curve, int64_t k) {
     double sums[LOMBSCARGLE_SUMS_MAX];
-    if (!listed_sums(job, curve, k, 1, sums))
-        return false;
-    curve->power[k] = power_make(curve, sums);
-    return true;
+    return listed_sums(job, curve, k, 1, sums) && power_make(job, curve, k, sums);
 }

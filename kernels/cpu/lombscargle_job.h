@@ -50,6 +50,9 @@ bool lombscargle_tile(const struct lombscargle_job *job, const struct curve *cur
                       int64_t count, const struct space *space);
 /** Power of one frequency by direct sums; false if cancelled. */
 bool lombscargle_bin(const struct lombscargle_job *job, const struct curve *curve, int64_t k);
+/** Power of one frequency whose normal equations are near to singular; false if cancelled. */
+bool lombscargle_weak_bin(const struct lombscargle_job *job, const struct curve *curve, int64_t k,
+                          double f, double f_low);
 /** Tells that one more tile is done. */
 static inline void lombscargle_advance(struct lombscargle_job *job) {
     control_advance(job->stream->control, 1 + atomic_fetch_add(&job->done, 1), job->chunks);

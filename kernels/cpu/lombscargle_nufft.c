@@ -8,8 +8,8 @@
  * even number spread side by side, then those of odd number: no two write to the same cells, and
  * the order of additions does not depend on the number of threads.
  *
- * Bins whose equations are nearly singular are computed again by direct sums, so that what is
- * singular is the same for both methods.
+ * Bins whose equations are nearly singular are computed again by direct sums, which leave those
+ * that are too near for these as well to kernels/lombscargle_basis.h.
  */
 #include "kernels/cpu/lombscargle_nufft.h"
 #include "kernels/cpu/plans.h"

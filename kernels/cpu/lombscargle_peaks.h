@@ -9,8 +9,8 @@
 
 #include "kernels/lombscargle.h"
 
-/** Fills all `count` peaks of power[nf]. */
-void lombscargle_peaks_keep(const double *power, int64_t nf, struct lombscargle_peak *peaks,
-                            int count);
+/** Fills all `count` peaks of power[nf], which was computed in single precision or not. */
+void lombscargle_peaks_keep(const double *power, int64_t nf, int fp32,
+                            struct lombscargle_peak *peaks, int count);
 
 #endif

@@ -17,6 +17,7 @@
  */
 #include "kernels/cpu/mandelbrot_simd.h"
 #include "kernels/cpu/simd.h"
+#include "kernels/mandelbrot_smooth.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -38,7 +39,7 @@ struct batch {
     _Alignas(64) real x[N], y[N], cx[N], cy[N];
     _Alignas(64) real steps[N];     /* out: steps made when it escaped */
     _Alignas(64) real magnitude[N]; /* out: |z|² there */
-    _Alignas(64) float smooth[N];   /* out */
+    _Alignas(64) float fraction[N]; /* out: of the last step, for the continuous value */
     int64_t base[N];                /* steps made before */
     size_t sample[N];
     int count;
@@ -66,43 +67,24 @@ struct field {
 struct thread {
     struct mandelbrot_job *job;
     real limit;       /* radius² */
-    float inverse;    /* 1 / (2 log2 radius) */
+    float inverse;    /* 1 / log2 radius² */
     size_t next, end; /* samples claimed */
     struct batch sift, replay;
     struct queue queue;
     struct field field;
 };
 
-/* log2 of a positive finite number, about 1e-8 relative. */
-static inline vec v_log2(vec a) {
-    const int shift = sizeof(real) == 8 ? 52 : 23;
-    const lane bias = sizeof(real) == 8 ? 1023 : 127;
-    const real root = (real)1.4142135623730951;
-    lanes bits = (lanes)a;
-    lanes exponent = (bits >> shift) - bias;
-    lanes one = (lanes)v_set(1);
-    vec m = (vec)((bits & (((lane)1 << shift) - 1)) | one);
-    mask high = m_over(m, v_set(root));
-    m = v_select(high, m * (real)0.5, m);
-    exponent = i_select(high, exponent + 1, exponent);
-    vec s = (m - (real)1) / (m + (real)1);
-    vec q = s * s;
-    vec p = v_set((real)(2.885390081777927 / 9));
-    p = v_fma(p, q, v_set((real)(2.885390081777927 / 7)));
-    p = v_fma(p, q, v_set((real)(2.885390081777927 / 5)));
-    p = v_fma(p, q, v_set((real)(2.885390081777927 / 3)));
-    p = v_fma(p, q, v_set((real)2.885390081777927));
-    return v_fma(p, s, __builtin_convertvector(exponent, vec));
-}
+#if defined(SIMD_REAL_f64)
+#define FRACTION mandelbrot_fraction_f64
+#else
+#define FRACTION mandelbrot_fraction_f32
+#endif
 
-/* Steps n - log2(ln|z| / ln R) less the steps made before. */
-static void smooth_fill(const struct thread *thread, struct batch *batch) {
-    for (int i = 0; i < N; i += LANES) {
-        vec logarithm = v_log2(v_load(batch->magnitude + i)) * (real)thread->inverse;
-        vec fraction = v_log2(logarithm);
-        for (int k = 0; k < LANES; k++)
-            batch->smooth[i + k] = (float)fraction[k];
-    }
+/* How much of its last step each orbit did not need; those that have not left get any number. */
+static void fractions_fill(const struct thread *thread, struct batch *batch) {
+    const float inverse = thread->inverse;
+    for (int i = 0; i < N; i++)
+        batch->fraction[i] = FRACTION(batch->magnitude[i], inverse);
 }
 
 static void result_write(const struct thread *thread, size_t sample, int64_t count,
@@ -113,7 +95,7 @@ static void result_write(const struct thread *thread, size_t sample, int64_t cou
         args->count[sample] = inside ? -1 : (int32_t)count;
     if (args->smooth)
         args->smooth[sample] = inside             ? -1.0f
-                               : args->continuous ? (float)((double)count - (double)fraction)
+                               : args->continuous ? mandelbrot_smooth((int32_t)count, fraction)
                                                   : (float)count;
 }
 
@@ -238,12 +220,12 @@ static void sift(struct thread *thread) {
     if (outside)
         left = batch_run(batch, outside, steps, thread->limit);
     if (args->smooth && args->continuous && (outside & ~left))
-        smooth_fill(thread, batch);
+        fractions_fill(thread, batch);
     uint64_t escaped = outside & ~left;
     for (int i = 0; i < batch->count; i++) {
         bool out = escaped >> i & 1;
         result_write(thread, first + (size_t)i, out ? (int64_t)batch->steps[i] : -1,
-                     batch->smooth[i]);
+                     batch->fraction[i]);
     }
     if (args->max_iter <= SIFT)
         return;
@@ -261,12 +243,12 @@ static void replay(struct thread *thread) {
     uint64_t filled = batch->count == 64 ? ~UINT64_C(0) : (UINT64_C(1) << batch->count) - 1;
     uint64_t left = batch_run(batch, filled, thread->job->stride, thread->limit);
     if (thread->job->args.smooth && thread->job->args.continuous)
-        smooth_fill(thread, batch);
+        fractions_fill(thread, batch);
     for (int i = 0; i < batch->count; i++) {
         /* One that does not escape here is not a number: such a constant never escapes. */
         bool out = !(left >> i & 1);
         result_write(thread, batch->sample[i], out ? batch->base[i] + (int64_t)batch->steps[i] : -1,
-                     batch->smooth[i]);
+                     batch->fraction[i]);
     }
     batch->count = 0;
 }
@@ -403,7 +385,7 @@ static void thread_init(struct thread *thread, struct mandelbrot_job *job) {
     memset(thread, 0, sizeof *thread);
     thread->job = job;
     thread->limit = (real)(args->escape_radius * args->escape_radius);
-    thread->inverse = (float)(0.5 / log2(args->escape_radius));
+    thread->inverse = mandelbrot_inverse(args->escape_radius);
     int64_t last = (args->max_iter - SIFT + job->stride - 1) / job->stride;
     thread->field.last_age = (lane)last;
 }

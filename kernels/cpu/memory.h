@@ -16,7 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MEMORY_KEEP ((size_t)512 << 20)
+#define MEMORY_KEEP ((size_t)512 << 20) /* of a stream, from one job to the next */
+#define MEMORY_IDLE ((size_t)16 << 20)  /* of a stream that has had no job for a while */
+#define MEMORY_SHARE                                                                               \
+    4 /* streams that have this part of the limit together keep no more than that */
 
 /** Bytes held by all pools of a device together. */
 struct memory_account {

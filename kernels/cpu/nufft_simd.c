@@ -325,8 +325,12 @@ static void filter_four(const struct nufft_harmonic *harmonic, const double *fil
 }
 
 /* Below this share of what the functions could explain, errors of the sums show: such bins are for
-   direct sums. */
+   direct sums, and so are all of a curve whose bins are all weak. */
 #define SINGULAR 0x1p-7
+
+INLINE double singular(const struct lombscargle_model *model) {
+    return model->weak < 1 ? SINGULAR : model->weak;
+}
 
 /* lombscargle_power_one for bins that are not near to singular; a bit for each that is. */
 static uint32_t power_one(const struct lombscargle_model *model, double (*sums)[WIDTH], int at,
@@ -340,7 +344,8 @@ static uint32_t power_one(const struct lombscargle_model *model, double (*sums)[
         cs -= c * s;
     }
     vec d = cc * ss - cs * cs, all = cc + ss; /* what is nothing may come out below 0 */
-    mask strong = m_and(m_over(d, SINGULAR * all), m_over(all, v_set(SINGULAR)));
+    double least = singular(model);
+    mask strong = m_and(m_over(d, least * all), m_over(all, v_set(least)));
     *power = (ss * yc * yc + cc * ys * ys - 2 * cs * yc * ys) / (model->yy * d);
     return ~m_bits(strong) & ((UINT32_C(1) << LANES) - 1);
 }
@@ -385,7 +390,7 @@ static uint32_t power_many(const struct lombscargle_model *model, double (*sums)
     }
     for (int k = 0; k < count; k++) {
         vec pivot = m[k * (k + 1) / 2 + k], inverse = 1 / pivot, share = b[k] * inverse;
-        strong &= m_bits(m_over(pivot, v_set(SINGULAR)));
+        strong &= m_bits(m_over(pivot, v_set(singular(model))));
         explained = v_fma(b[k], share, explained);
         for (int i = k + 1; i < count; i++) {
             vec *row = m + i * (i + 1) / 2;

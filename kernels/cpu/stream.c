@@ -7,6 +7,7 @@
 #include "kernels/cpu/stream.h"
 
 #include <assert.h>
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,23 @@ enum kiln_status cpu_stream_begin(struct stream *stream, struct control *control
     memory_reset(&stream->scratch);
     memory_reset(&stream->pinned);
     return KILN_OK;
+}
+
+bool cpu_stream_rest(struct stream *stream, bool idle) {
+    struct memory *const pools[] = {&stream->scratch, &stream->pinned};
+    size_t held = stream->scratch.held + stream->pinned.held;
+    uint64_t all = atomic_load_explicit(&stream->device->account.held, memory_order_relaxed);
+    uint64_t limit = stream->device->account.limit;
+    bool large = held > MEMORY_KEEP || (limit > 0 && all > limit / MEMORY_SHARE);
+    for (int i = 0; i < 2; i++) {
+        if ((idle || large) && held > MEMORY_IDLE)
+            memory_finish(pools[i]);
+        else
+            memory_reset(pools[i]);
+    }
+    if (idle)
+        malloc_trim(0); /* what decoders and small pools have left behind */
+    return !idle && stream->scratch.held + stream->pinned.held > MEMORY_IDLE;
 }
 
 static void phase_close(struct stream *stream, uint64_t now) {

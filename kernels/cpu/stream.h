@@ -54,6 +54,7 @@ enum kiln_status stream_fail(struct stream *stream, enum kiln_status status, con
 enum kiln_status cpu_stream_create(struct device *device, struct stream **stream);
 void cpu_stream_destroy(struct stream *stream);
 enum kiln_status cpu_stream_begin(struct stream *stream, struct control *control);
+bool cpu_stream_rest(struct stream *stream, bool idle);
 enum kiln_status cpu_stream_phase(struct stream *stream, enum phase phase);
 const void *cpu_stream_upload(struct stream *stream, const void *host, size_t size);
 void *cpu_stream_reserve(struct stream *stream, size_t size);
@@ -71,6 +72,9 @@ const char *cpu_stream_error(struct stream *stream);
 /* The device's self-description (describe.c). */
 enum kiln_status cpu_enumerate(struct text *json, char *why, size_t why_size);
 enum kiln_status cpu_describe(struct device *device, struct text *json);
+/** Bytes of memory that this process may have: the host's, or its control group's limit; 0 if
+    neither is known. */
+uint64_t cpu_memory_total(void);
 
 /* The kernels: one file each; args as in kernels/<name>.h. */
 #define X(symbol, name, args) enum kiln_status name##_launch(struct stream *, const void *);

@@ -5,8 +5,6 @@
 #include "kernels/cuda/colorize_grid.h"
 #include "kernels/cuda/stream.h"
 
-#include <float.h>
-#include <math.h>
 #include <stdio.h>
 
 #define WARPS     8
@@ -22,60 +20,22 @@ static const struct function_row functions[] = {
     [COLORIZE_INDEXED] = {.name = "colorize_indexed", .warps = WARPS},
 };
 
-static int reached(double value, double limit, double gamma) {
-    double clamped = value < limit ? value : limit;
-    return (int)floor(pow(clamped / limit, gamma) * 256.0);
-}
-
-/* The least float of colour k or a later one: near limit (k/256)^(1/gamma), and then by the rule
-   itself, which decides where both sides are exact. */
-static float threshold(int k, double limit, double gamma) {
-    double exact = limit * pow(k / 256.0, 1.0 / gamma);
-    if (!(exact < FLT_MAX)) {
-        return INFINITY;
-    }
-    float value = (float)exact;
-    for (int i = 0; i < 4 && reached((double)value, limit, gamma) < k; i++) {
-        value = nextafterf(value, INFINITY);
-    }
-    for (int i = 0; i < 4 && value > 0.0f; i++) {
-        float below = nextafterf(value, 0.0f);
-        if (reached((double)below, limit, gamma) < k) {
-            break;
-        }
-        value = below;
-    }
-    return value;
-}
-
 /* Brings the stream's thresholds up to date. The driver copies pageable memory before it returns.
  */
 static enum kiln_status thresholds_fill(struct stream *stream, const struct colorize_args *args) {
-    if (stream->limit == args->limit && stream->gamma == args->gamma) {
+    if (stream->vmin == args->vmin && stream->vmax == args->vmax && stream->gamma == args->gamma) {
         return KILN_OK;
     }
-    float values[256] = {0.0f};
-    for (int k = 1; k < 256; k++) {
-        values[k] = threshold(k, args->limit, args->gamma);
-    }
+    float values[256];
+    colorize_thresholds(args, values);
     CUdeviceptr address = (CUdeviceptr)(uintptr_t)stream->kept->thresholds;
     CUresult result = driver.cuMemcpyHtoDAsync(address, values, sizeof values, stream->handle);
     bool copied = result == CUDA_SUCCESS;
     stream->busy = true;
-    stream->limit = copied ? args->limit : 0.0;
+    stream->vmin = args->vmin;
+    stream->vmax = copied ? args->vmax : 0.0;
     stream->gamma = args->gamma;
     return stream_check(stream, result, "upload");
-}
-
-static void light_fill(struct colorize_grid *grid, const struct colorize_args *args) {
-    const double degree = 0.017453292519943295;
-    double azimuth = (90.0 - args->azimuth) * degree, altitude = args->altitude * degree;
-    grid->east = (float)(cos(azimuth) * cos(altitude));
-    grid->north = (float)(sin(azimuth) * cos(altitude));
-    grid->up = (float)sin(altitude);
-    grid->floor = (float)-cos(altitude);
-    grid->inverse_range = (float)(1.0 / (1.0 + cos(altitude)));
-    grid->half_exaggeration = (float)(args->vert_exag * 0.5);
 }
 
 static enum kiln_status launch(struct stream *stream, const void *pointer) {
@@ -103,11 +63,12 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .lut = args->lut,
         .rgb = args->rgb,
         .aligned = (uintptr_t)args->rgb % 4 == 0,
-        .inverse_limit = (float)(1.0 / args->limit),
+        .light = colorize_light_of(args),
+        .vmin = (float)args->vmin,
+        .inverse_range = (float)(1.0 / (args->vmax - args->vmin)),
         .gamma = (float)args->gamma,
         .thresholds = stream->kept->thresholds,
     };
-    light_fill(&grid, args);
     int function = args->indexed ? COLORIZE_INDEXED
                    : args->shade ? COLORIZE_SHADED
                                  : COLORIZE_PLAIN;

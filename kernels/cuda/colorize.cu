@@ -2,22 +2,19 @@
  * colorize.cu: a field to RGB, with Matplotlib's hill shading (kernels/colorize.h).
  *
  * One thread four neighbouring pixels. Without shading the sum over a pixel's samples is an integer
- * and exact. Shading follows LightSource.hillshade and blend_hsv of Matplotlib with its default
- * extremes (shadow: saturation 1, value 0; light: saturation 0, value 1). Hue stays, so a channel c
- * of a colour of value v and least channel m becomes v' (1 - s' (v - c) / (v - m)): no conversion
- * to hue and back.
+ * and exact; shading is by kernels/colorize_colour.h, with a table of what it needs of each colour
+ * in shared memory.
  */
 #include "kernels/cuda/colorize_grid.h"
 
-/* Negative (inside) and NaN are 0. */
 static __device__ __forceinline__ float elevation(const float *at) {
-    float value = __ldg(at);
-    return value > 0.0f ? value : 0.0f;
+    return colorize_height(__ldg(at));
 }
 
 static __device__ __forceinline__ unsigned colour_index(const colorize_grid &grid,
                                                         const float *thresholds, float value) {
-    float guess = 256.0f * exp2f(grid.gamma * __log2f(value * grid.inverse_limit));
+    float above = fmaxf(value - grid.vmin, 0.0f) * grid.inverse_range;
+    float guess = 256.0f * exp2f(grid.gamma * __log2f(above));
     unsigned index = (unsigned)fminf(guess, 255.0f);
     while (index < 255 && value >= thresholds[index + 1]) {
         index++;
@@ -28,65 +25,52 @@ static __device__ __forceinline__ unsigned colour_index(const colorize_grid &gri
     return index;
 }
 
-/* Light that falls on the sample, -1 (shadow) to 1. */
 static __device__ __forceinline__ float light(const colorize_grid &grid, const float *at) {
-    float dx = (elevation(at + 1) - elevation(at - 1)) * grid.half_exaggeration;
-    float dy = (elevation(at - grid.stride) - elevation(at + grid.stride)) * grid.half_exaggeration;
-    float inverse = rsqrtf(fmaf(dx, dx, fmaf(dy, dy, 1.0f)));
-    float intensity = (grid.up - dx * grid.east - dy * grid.north) * inverse;
-    intensity = (intensity - grid.floor) * grid.inverse_range;
-    return 2.0f * fminf(fmaxf(intensity, 0.0f), 1.0f) - 1.0f;
+    return colorize_shine(&grid.light, elevation(at - 1), elevation(at + 1),
+                          elevation(at - grid.stride), elevation(at + grid.stride));
 }
 
-/* The colour, channels 0 to 255, moved towards white or black. */
-static __device__ __forceinline__ float3 blend(uchar3 colour, float light) {
-    float r = colour.x, g = colour.y, b = colour.z;
-    float value = fmaxf(fmaxf(r, g), b), least = fminf(fminf(r, g), b);
-    float chroma = value - least;
-    float saturation = chroma > 0.0f ? __fdividef(chroma, value) : 0.0f;
-    if (light > 0.0f) {
-        value = (1.0f - light) * value + light * 255.0f;
-        saturation = (1.0f - light) * saturation;
-    } else {
-        value = (1.0f + light) * value;
-        saturation = chroma > 0.0f ? (1.0f + light) * saturation - light : 0.0f;
-    }
-    float top = fmaxf(fmaxf(r, g), b);
-    float scale = chroma > 0.0f ? __fdividef(fminf(fmaxf(saturation, 0.0f), 1.0f), chroma) : 0.0f;
-    value = fminf(fmaxf(value, 0.0f), 255.0f);
-    return make_float3(value * (1.0f - scale * (top - r)), value * (1.0f - scale * (top - g)),
-                       value * (1.0f - scale * (top - b)));
-}
-
-/* Channels 0 to 255 and a bit more, summed over samples: packed, red lowest. */
-static __device__ __forceinline__ uint32_t packed(float3 sum, float share) {
-    uint32_t r = (uint32_t)fminf(sum.x * share + 0.5f, 255.0f);
-    uint32_t g = (uint32_t)fminf(sum.y * share + 0.5f, 255.0f);
-    uint32_t b = (uint32_t)fminf(sum.z * share + 0.5f, 255.0f);
-    return r | g << 8 | b << 16;
-}
-
-struct palette {
+template <bool SHADE> struct palette {
     float thresholds[256];
     uint32_t colours[256]; /* red lowest */
 };
 
-static __device__ __forceinline__ uchar3 colour_at(const colorize_grid &grid,
-                                                   const palette &palette, const float *at) {
-    uint32_t c = palette.colours[colour_index(grid, palette.thresholds, elevation(at))];
-    return make_uchar3((uint8_t)c, (uint8_t)(c >> 8), (uint8_t)(c >> 16));
+template <> struct palette<true> {
+    float thresholds[256];
+    float4 hues[256]; /* weights and saturation */
+    float values[256];
+};
+
+/* The sample's colour in its light, channels 0 to 1. */
+static __device__ __forceinline__ float3 shaded_sample(const colorize_grid &grid,
+                                                       const palette<true> &palette,
+                                                       const float *at) {
+    unsigned index = colour_index(grid, palette.thresholds, elevation(at));
+    float4 hue = palette.hues[index];
+    float value = palette.values[index];
+    colorize_blend(light(grid, at), &value, &hue.w);
+    return make_float3(colorize_channel(value, hue.w, hue.x), colorize_channel(value, hue.w, hue.y),
+                       colorize_channel(value, hue.w, hue.z));
 }
 
-static __device__ __forceinline__ uint32_t plain_pixel(const colorize_grid &grid,
-                                                       const palette &palette,
-                                                       const float *corner) {
+/* The pixel of summed samples: packed, red lowest. */
+static __device__ __forceinline__ uint32_t packed(float3 sum, float scale) {
+    uint32_t r = colorize_level(sum.x, scale), g = colorize_level(sum.y, scale);
+    return r | g << 8 | (uint32_t)colorize_level(sum.z, scale) << 16;
+}
+
+/* A pixel of one or more samples. */
+static __device__ __forceinline__ uint32_t mean_pixel(const colorize_grid &grid,
+                                                      const palette<false> &palette,
+                                                      const float *corner) {
     uint64_t r = 0, g = 0, b = 0, samples = (uint64_t)grid.supersample * grid.supersample;
     for (int j = 0; j < grid.supersample; j++, corner += grid.stride) {
         for (int i = 0; i < grid.supersample; i++) {
-            uchar3 colour = colour_at(grid, palette, corner + i);
-            r += colour.x;
-            g += colour.y;
-            b += colour.z;
+            float height = elevation(corner + i);
+            uint32_t c = palette.colours[colour_index(grid, palette.thresholds, height)];
+            r += c & 255;
+            g += c >> 8 & 255;
+            b += c >> 16;
         }
     }
     r = (2 * r + samples) / (2 * samples);
@@ -95,30 +79,32 @@ static __device__ __forceinline__ uint32_t plain_pixel(const colorize_grid &grid
     return (uint32_t)(r | g << 8 | b << 16);
 }
 
-static __device__ __forceinline__ uint32_t shaded_pixel(const colorize_grid &grid,
-                                                        const palette &palette,
-                                                        const float *corner) {
+static __device__ __forceinline__ uint32_t mean_pixel(const colorize_grid &grid,
+                                                      const palette<true> &palette,
+                                                      const float *corner) {
     float3 sum = make_float3(0.0f, 0.0f, 0.0f);
-    float samples = (float)grid.supersample * (float)grid.supersample;
     for (int j = 0; j < grid.supersample; j++, corner += grid.stride) {
         for (int i = 0; i < grid.supersample; i++) {
-            float3 colour = blend(colour_at(grid, palette, corner + i), light(grid, corner + i));
+            float3 colour = shaded_sample(grid, palette, corner + i);
             sum.x += colour.x;
             sum.y += colour.y;
             sum.z += colour.z;
         }
     }
-    return packed(sum, 1.0f / samples);
+    return packed(sum, 255.0f / (float)(grid.supersample * grid.supersample));
 }
 
 /* A pixel of one sample. */
-template <bool SHADE>
 static __device__ __forceinline__ uint32_t single_pixel(const colorize_grid &grid,
-                                                        const palette &palette, const float *at) {
-    if (SHADE) {
-        return packed(blend(colour_at(grid, palette, at), light(grid, at)), 1.0f);
-    }
+                                                        const palette<false> &palette,
+                                                        const float *at) {
     return palette.colours[colour_index(grid, palette.thresholds, elevation(at))];
+}
+
+static __device__ __forceinline__ uint32_t single_pixel(const colorize_grid &grid,
+                                                        const palette<true> &palette,
+                                                        const float *at) {
+    return packed(shaded_sample(grid, palette, at), 255.0f);
 }
 
 /* Row and column of a pixel; the quotient by the inverse may be off by one. */
@@ -175,15 +161,29 @@ static __device__ __forceinline__ void indices_write(const colorize_grid &grid, 
     }
 }
 
+template <bool INDEXED>
+static __device__ __forceinline__ void colour_fill(palette<false> &palette, int i,
+                                                   const uint8_t *entry) {
+    palette.colours[i] = INDEXED ? i : entry[0] | entry[1] << 8 | entry[2] << 16;
+}
+
+template <bool INDEXED>
+static __device__ __forceinline__ void colour_fill(palette<true> &palette, int i,
+                                                   const uint8_t *entry) {
+    colorize_hue hue;
+    colorize_hue_fill(&hue, entry[0], entry[1], entry[2]);
+    palette.hues[i] = make_float4(hue.weight[0], hue.weight[1], hue.weight[2], hue.saturation);
+    palette.values[i] = hue.value;
+}
+
 /* With INDEXED the colour of index i is i. */
 template <bool SHADE, bool INDEXED>
 static __device__ __forceinline__ void colorize(const colorize_grid &grid) {
-    __shared__ palette palette;
+    __shared__ palette<SHADE> palette;
     int thread = (int)(threadIdx.y * 32 + threadIdx.x), threads = (int)blockDim.y * 32;
     for (int i = thread; i < 256; i += threads) {
-        const uint8_t *entry = grid.lut + 3 * i;
         palette.thresholds[i] = __ldg(grid.thresholds + i);
-        palette.colours[i] = INDEXED ? i : entry[0] | entry[1] << 8 | entry[2] << 16;
+        colour_fill<INDEXED>(palette, i, grid.lut + 3 * i);
     }
     __syncthreads();
     int64_t first = ((int64_t)blockIdx.x * threads + thread) * COLORIZE_PIXELS;
@@ -195,14 +195,13 @@ static __device__ __forceinline__ void colorize(const colorize_grid &grid) {
         bool together = grid.supersample == 1 && column + COLORIZE_PIXELS <= grid.width;
 #pragma unroll
         for (int i = 0; together && i < COLORIZE_PIXELS; i++) {
-            rgb[i] = single_pixel<SHADE>(grid, palette, corner + i);
+            rgb[i] = single_pixel(grid, palette, corner + i);
         }
 #pragma unroll 1
         for (int i = 0; !together && i < COLORIZE_PIXELS; i++) {
             uint32_t colour = 0;
             if (first + i < grid.pixels) {
-                colour = SHADE ? shaded_pixel(grid, palette, corner)
-                               : plain_pixel(grid, palette, corner);
+                colour = mean_pixel(grid, palette, corner);
             }
             /* no index that is known at run time only: rgb stays in registers */
             rgb[0] = i == 0 ? colour : rgb[0];

@@ -1,12 +1,13 @@
 /*
  * colorize_grid.h: what the launcher of `colorize` tells its kernel.
  *
- * The colour's index is the number of thresholds that the field has reached: thresholds[k] is the
- * least float f with floor((f / limit)^gamma * 256) ≥ k, so that no rounding on the device can move
- * a colour: a power is only its first guess. thresholds[0] is 0.
+ * The colour's index is the number of thresholds (colorize_thresholds) that the field has reached,
+ * so that no rounding on the device can move a colour: a power is only its first guess.
  */
 #ifndef KILN_CUDA_COLORIZE_GRID_H
 #define KILN_CUDA_COLORIZE_GRID_H
+
+#include "kernels/colorize_colour.h"
 
 #include <stdint.h>
 
@@ -21,13 +22,10 @@ struct colorize_grid {
     const float *field;
     const uint8_t *lut;
     uint8_t *rgb;
-    float east, north, up; /* unit vector towards the light */
-    float floor;           /* intensity is (light - floor) * inverse_range, in 0 … 1 */
-    float inverse_range;
-    float half_exaggeration;    /* vert_exag / 2: of a central difference */
-    float inverse_limit, gamma; /* for a first guess */
-    const float *thresholds;    /* 256 */
-    int32_t aligned;            /* rgb by words */
+    struct colorize_light light;
+    float vmin, inverse_range, gamma; /* for a first guess */
+    const float *thresholds;          /* 256 */
+    int32_t aligned;                  /* rgb by words */
 };
 
 #endif

@@ -238,6 +238,7 @@ const struct backend kiln_backend = {
     .stream_create = stream_create,
     .stream_destroy = stream_destroy,
     .begin = stream_begin,
+    .rest = stream_rest,
     .phase = stream_phase,
     .upload = stream_upload,
     .reserve = stream_reserve,

@@ -67,6 +67,7 @@ struct device {
     struct pin pins[PINS_MAX];
     int pin_count;
     _Atomic uint64_t used;     /* bytes of all pools on the device */
+    _Atomic int active;        /* streams between begin and finish */
     _Atomic uint32_t pressure; /* times a pool ran out of memory */
 };
 

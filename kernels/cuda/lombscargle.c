@@ -21,6 +21,7 @@ enum {
     TABLES,
     FINISH,
     SOLVE,
+    WEAK,
     SEARCH,
     JOIN,
     NUFFT,
@@ -52,6 +53,9 @@ static const struct function_row functions[FUNCTIONS] = {
     [TABLES] = {.name = "lombscargle_tables", .warps = LOMBSCARGLE_WARPS},
     [FINISH] = {.name = "lombscargle_finish", .warps = LOMBSCARGLE_WARPS},
     [SOLVE] = {.name = "lombscargle_solve", .warps = LOMBSCARGLE_SOLVE_WARPS},
+    [WEAK] = {.name = "lombscargle_weak",
+              .warps = LOMBSCARGLE_WEAK_WARPS,
+              .shared_per_warp = LOMBSCARGLE_WEAK_SHARED},
     [SEARCH] = {.name = "lombscargle_search", .warps = LOMBSCARGLE_PEAK_WARPS},
     [JOIN] = {.name = "lombscargle_join", .warps = LOMBSCARGLE_PEAK_WARPS},
     [NUFFT] = LOMBSCARGLE_NUFFT_FUNCTIONS,
@@ -67,6 +71,9 @@ struct work {
     bool transformed;
     struct lombscargle_transform transform;
 };
+
+#define WEAK_LOOK  (4 * 32 * LOMBSCARGLE_WEAK_WARPS) /* words that a block looks at */
+#define WEAK_LOOKS 64
 
 static uint64_t divide_up(uint64_t a, uint64_t b) {
     return (a + b - 1) / b;
@@ -139,6 +146,12 @@ static enum kiln_status sums_run(struct work *work, const struct lombscargle_gro
     return status;
 }
 
+/* Blocks enough to look at all words at once, as far as the device holds them together. */
+static enum kiln_status weak_run(struct work *work) {
+    uint64_t looks = divide_up((uint64_t)work->grid.words, WEAK_LOOK);
+    return run(work, WEAK, looks < WEAK_LOOKS ? looks : WEAK_LOOKS, LOMBSCARGLE_WEAK_TURNS);
+}
+
 /* Sums of a range and its power. */
 static enum kiln_status range_run(struct work *work, const struct lombscargle_group *group) {
     struct lombscargle_grid *grid = &work->grid;
@@ -154,7 +167,10 @@ static enum kiln_status range_run(struct work *work, const struct lombscargle_gr
     grid->done = (uint32_t)(done * CONTROL_FULL);
     int finish = grid->nterms > 1 ? SOLVE : FINISH;
     uint64_t threads = 32 * (uint64_t)functions[finish].warps;
-    return run(work, finish, divide_up((uint64_t)grid->count, threads), group->count);
+    uint64_t words = divide_up((uint64_t)grid->count, LOMBSCARGLE_WEAK_BINS);
+    grid->words = (int64_t)(words * group->count);
+    status = run(work, finish, divide_up((uint64_t)grid->count, threads), group->count);
+    return status == KILN_OK ? weak_run(work) : status;
 }
 
 static enum kiln_status peaks_run(struct work *work, const struct lombscargle_group *group) {
@@ -201,6 +217,7 @@ static uint64_t memory_lay(struct work *work, uint8_t *base, double **power) {
     grid->columns = part_lay(base, &at, work->needs.tables);
     grid->partial = part_lay(base, &at, work->needs.partial);
     grid->found = part_lay(base, &at, work->needs.found);
+    grid->weak = part_lay(base, &at, work->needs.weak);
     *power = part_lay(base, &at, work->needs.power);
     before = at;
     if (work->transformed) {
@@ -276,6 +293,14 @@ static bool transform_chosen(struct work *work) {
     return true;
 }
 
+/* Below what bins are weak. Transforms are in double, and their errors larger than a sum's. */
+static double least_of(bool fp32, bool transformed) {
+    if (fp32) {
+        return transformed ? LOMBSCARGLE_WEAK_FP64 : LOMBSCARGLE_WEAK_FP32;
+    }
+    return transformed ? LOMBSCARGLE_WEAK_NUFFT : LOMBSCARGLE_WEAK_FP64;
+}
+
 static enum kiln_status launch(struct stream *stream, const void *pointer) {
     const struct lombscargle_args *args = pointer;
     const struct lombscargle_curve single = {
@@ -308,9 +333,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .fp32 = args->fp32 && !work.transformed, /* transforms are in double */
         .single = !work.transformed && lombscargle_single(plan),
         .nf = args->nf,
-        .rounding = work.transformed ? LOMBSCARGLE_NUFFT_ROUNDING
-                    : args->fp32     ? LOMBSCARGLE_ROUNDING_FP32
-                                     : LOMBSCARGLE_ROUNDING_FP64,
+        .least = least_of(args->fp32, work.transformed),
         .slices = 1,
         .stop = plan->poll ? stream_stop_flag(stream) : NULL,
         .progress = stream_progress_word(stream),

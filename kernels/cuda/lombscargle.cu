@@ -1,8 +1,9 @@
 /*
  * lombscargle.cu: the kernels of `lombscargle` (kernels/lombscargle.h): sums on tensor cores
  * (lombscargle_tensor.h) or without (lombscargle_direct.h), or by non-uniform FFTs
- * (lombscargle_nufft.h), power, peaks (lombscargle_peaks.h).
+ * (lombscargle_nufft.h), power, weak bins (lombscargle_basis.h), peaks (lombscargle_peaks.h).
  */
+#include "kernels/cuda/lombscargle_basis.h"
 #include "kernels/cuda/lombscargle_direct.h"
 #include "kernels/cuda/lombscargle_nufft_kernels.h"
 #include "kernels/cuda/lombscargle_peaks.h"
@@ -55,7 +56,7 @@ static __device__ __forceinline__ lombscargle_model model_of(const lombscargle_g
     lombscargle_model model;
     model.yy = curve.yy;
     model.psd_factor = curve.psd_factor;
-    model.rounding = grid.rounding;
+    model.weak = lombscargle_weak(grid.least, curve.n, grid.nterms);
     model.fit_mean = grid.fit_mean;
     model.normalization = grid.normalization;
     model.nterms = grid.nterms;
@@ -100,19 +101,35 @@ static __device__ __forceinline__ void sums_of(const lombscargle_grid &grid,
     }
 }
 
+/* Leaves the power of frequency k, or a bit where it is weak. All threads of a warp. */
+static __device__ __forceinline__ void
+power_leave(const lombscargle_grid &grid, const lombscargle_model &model, int64_t k, double p) {
+    bool weak = p == LOMBSCARGLE_WEAK;
+    uint32_t bits = __ballot_sync(0xffffffffu, weak);
+    int64_t words = (grid.count + LOMBSCARGLE_WEAK_BINS - 1) / LOMBSCARGLE_WEAK_BINS;
+    if (k >= grid.count) {
+        return;
+    }
+    if (threadIdx.x == 0) {
+        grid.weak[blockIdx.y * words + k / LOMBSCARGLE_WEAK_BINS] = bits;
+    }
+    if (!weak) {
+        grid.power[blockIdx.y * grid.nf + grid.first + k] = lombscargle_normalized(&model, p);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
     lombscargle_finish(const __grid_constant__ lombscargle_grid grid) {
     int64_t k = (int64_t)blockIdx.x * THREADS + threadIdx.y * 32 + threadIdx.x;
     control_pass(grid);
-    if (k >= grid.count) {
-        return;
-    }
     lombscargle_curve curve = curve_of(grid, blockIdx.y);
     lombscargle_model model = model_of(grid, curve);
-    double sums[LOMBSCARGLE_SUMS(1)];
-    sums_of(grid, curve, k, LOMBSCARGLE_SUMS(1), 1, sums);
-    double p = lombscargle_power_one(&model, sums);
-    grid.power[blockIdx.y * grid.nf + grid.first + k] = lombscargle_normalized(&model, p);
+    double sums[LOMBSCARGLE_SUMS(1)], p = 0.0;
+    if (k < grid.count) {
+        sums_of(grid, curve, k, LOMBSCARGLE_SUMS(1), 1, sums);
+        p = lombscargle_power_one(&model, sums);
+    }
+    power_leave(grid, model, k, p);
 }
 
 /* Several terms: the equations of a thread lie in shared memory. */
@@ -121,15 +138,53 @@ extern "C" __global__ void __launch_bounds__(SOLVE_THREADS)
     __shared__ double work[LOMBSCARGLE_WORK(LOMBSCARGLE_TERMS_MAX)][SOLVE_THREADS];
     int64_t k = (int64_t)blockIdx.x * SOLVE_THREADS + threadIdx.x;
     control_pass(grid);
-    if (k >= grid.count) {
-        return;
-    }
     lombscargle_curve curve = curve_of(grid, blockIdx.y);
     lombscargle_model model = model_of(grid, curve);
-    double *own = &work[0][threadIdx.x];
-    sums_of(grid, curve, k, LOMBSCARGLE_SUMS(grid.nterms), SOLVE_THREADS, own);
-    double p = lombscargle_power_many(&model, own, SOLVE_THREADS);
-    grid.power[blockIdx.y * grid.nf + grid.first + k] = lombscargle_normalized(&model, p);
+    double *own = &work[0][threadIdx.x], p = 0.0;
+    if (k < grid.count) {
+        sums_of(grid, curve, k, LOMBSCARGLE_SUMS(grid.nterms), SOLVE_THREADS, own);
+        p = lombscargle_power_many(&model, own, SOLVE_THREADS);
+    }
+    power_leave(grid, model, k, p);
+}
+
+/* Weak bins at places y, y + TURNS, … of the words. Threads look at some words each, and then at
+   the bins together. */
+extern "C" __global__ void __launch_bounds__(BASIS_THREADS)
+    lombscargle_weak(const __grid_constant__ lombscargle_grid grid) {
+    __shared__ basis_block block;
+    __shared__ int64_t found[BASIS_THREADS * BASIS_LOOK];
+    __shared__ uint32_t found_bits[BASIS_THREADS * BASIS_LOOK], count;
+    const int64_t words = (grid.count + LOMBSCARGLE_WEAK_BINS - 1) / LOMBSCARGLE_WEAK_BINS;
+    const int64_t look = BASIS_THREADS * BASIS_LOOK, step = gridDim.x * look;
+    const uint32_t mine = 0x01010101u << blockIdx.y;
+    for (int64_t at = blockIdx.x * look; at < grid.words; at += step) {
+        const int64_t word = at + basis_thread() * BASIS_LOOK;
+        uint4 bits = word < grid.words ? *(const uint4 *)(grid.weak + word) : uint4{0, 0, 0, 0};
+        const uint32_t all[BASIS_LOOK] = {bits.x, bits.y, bits.z, bits.w};
+        bool weak = ((bits.x | bits.y | bits.z | bits.w) & mine) != 0; /* perhaps behind the last */
+        count = 0;
+        if (__syncthreads_or(weak) == 0) {
+            continue;
+        }
+#pragma unroll
+        for (int i = 0; i < BASIS_LOOK; i++) {
+            if (word + i < grid.words && (all[i] & mine) != 0) {
+                uint32_t place = atomicAdd(&count, 1u); /* in any order: bins are independent */
+                found[place] = word + i;
+                found_bits[place] = all[i] & mine;
+            }
+        }
+        __syncthreads();
+        for (uint32_t i = 0; i < count; i++) {
+            int64_t index = found[i] / words, row = found[i] % words;
+            for (uint32_t left = found_bits[i]; left; left &= left - 1) {
+                int64_t k = row * LOMBSCARGLE_WEAK_BINS + __ffs((int)left) - 1;
+                weak_bin(grid, block, index, k, model_of(grid, curve_of(grid, index)));
+            }
+        }
+        __syncthreads();
+    }
 }
 
 extern "C" __global__ void __launch_bounds__(KEEP_THREADS)

@@ -4,8 +4,8 @@
  * A launch takes a group of curves × a range of frequencies × a span of samples. Blocks compute
  * sums for tiles of frequencies and slices of samples into `partial`,
  * [curve][slice][sum][frequency]; then `finish` adds the slices in their order, so that results do
- * not depend on timing, and makes power of them; then peaks are sought. Grids have y = curve ×
- * slices + slice.
+ * not depend on timing, and makes power of them; `weak` computes the bins whose equations are near
+ * to singular (lombscargle_basis.h); then peaks are sought. Grids have y = curve × slices + slice.
  *
  * On devices with fast tensor cores frequencies come in rows of LOMBSCARGLE_ROW around the rows'
  * centres, and the sums are products of two matrices (lombscargle_tensor.h). What all tiles share
@@ -40,6 +40,11 @@
 #define LOMBSCARGLE_SEGMENT     8192 /* bins that a block seeks peaks in */
 #define LOMBSCARGLE_PEAK_WARPS  8
 #define LOMBSCARGLE_SOLVE_WARPS 1
+#define LOMBSCARGLE_WEAK_WARPS  16
+#define LOMBSCARGLE_WEAK_BINS   32 /* of a word */
+#define LOMBSCARGLE_WEAK_TURNS  8  /* blocks that share out the bins of a word */
+/* Bytes a warp: its samples' values of up to 13 functions and of y. */
+#define LOMBSCARGLE_WEAK_SHARED (14 * 32 * 8 + 8)
 
 /** Rows of a tile at a harmonic: up to `terms` there are sums over values and weights, above that
     over weights only. */
@@ -54,7 +59,7 @@ struct lombscargle_grid {
     const struct lombscargle_curve *curves; /* device, of the group; NULL: `one` */
     struct lombscargle_curve one;
     int32_t fit_mean, normalization, nterms, fp32;
-    double rounding;      /* sums of less are nothing */
+    double least;         /* bins are weak below this (lombscargle_power.h) */
     int64_t nf;           /* of the whole grid */
     int64_t first, count; /* frequencies of this launch */
     int64_t from, to;     /* samples of every curve, as far as it has them */
@@ -64,6 +69,8 @@ struct lombscargle_grid {
     int32_t single;  /* partial holds floats */
     double *partial; /* floats where `single` */
     double *power;   /* of the group's first curve, all frequencies */
+    uint32_t *weak;  /* [curve][count / WEAK_BINS, rounded up]: a bit for each weak bin */
+    int64_t words;   /* of all curves of the group */
 
     int64_t element, elements; /* of t that the tables cover; the first is a multiple of PACK */
     int64_t entries;           /* of a table: PACK elements each, and a stage of none */

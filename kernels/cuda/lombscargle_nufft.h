@@ -51,8 +51,8 @@
 #define LOMBSCARGLE_NUFFT_ROW_BYTES                                                                \
     (LOMBSCARGLE_NUFFT_LINES * LOMBSCARGLE_NUFFT_PITCH * 16 / LOMBSCARGLE_NUFFT_WARPS)
 
-/** What the transforms' error leaves of sums that are 0 (lombscargle_power.h). */
-#define LOMBSCARGLE_NUFFT_ROUNDING 0x1p-36
+/** Below what bins are weak (lombscargle_power.h) where the sums have the transforms' error. */
+#define LOMBSCARGLE_WEAK_NUFFT 0x1p-6
 
 /** A tile's items. */
 struct lombscargle_span {

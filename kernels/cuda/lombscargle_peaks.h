@@ -11,6 +11,7 @@
 #define KILN_CUDA_LOMBSCARGLE_PEAKS_H
 
 #include "kernels/cuda/lombscargle_device.h"
+#include "kernels/lombscargle_rank.h"
 
 #define KEEP_THREADS (32 * LOMBSCARGLE_PEAK_WARPS)
 #define KEEP_ROUND   (4 * KEEP_THREADS) /* candidates between two looks at the space left */
@@ -20,6 +21,7 @@ struct keeper {
     double power[KEEP_MAX];
     int64_t index[KEEP_MAX];
     unsigned held;
+    int fp32;
     lombscargle_found weakest; /* of a full list; index -1: it is not full */
 };
 
@@ -28,16 +30,18 @@ static __device__ __forceinline__ int keep_thread() {
 }
 
 /* Whether peak a comes before peak b. */
-static __device__ __forceinline__ bool stronger(double a, int64_t i, double b, int64_t j) {
+static __device__ __forceinline__ bool stronger(double a, int64_t i, double b, int64_t j,
+                                                int fp32) {
     if (i < 0 || j < 0) {
         return i >= 0 && j < 0;
     }
-    return a > b || (a == b && i < j);
+    int64_t first = lombscargle_rank(a, fp32), second = lombscargle_rank(b, fp32);
+    return first > second || (first == second && i < j);
 }
 
 static __device__ __forceinline__ void keep_offer(keeper &keeper, double power, int64_t index) {
     if (keeper.weakest.index >= 0 &&
-        !stronger(power, index, keeper.weakest.power, keeper.weakest.index)) {
+        !stronger(power, index, keeper.weakest.power, keeper.weakest.index, keeper.fp32)) {
         return;
     }
     unsigned place = atomicAdd(&keeper.held, 1u);
@@ -50,7 +54,7 @@ static __device__ __forceinline__ void keep_order(keeper &keeper, unsigned a, un
                                                   bool down) {
     double left = keeper.power[a], right = keeper.power[b];
     int64_t i = keeper.index[a], j = keeper.index[b];
-    if (stronger(right, j, left, i) == down) {
+    if (stronger(right, j, left, i, keeper.fp32) == down) {
         keeper.power[a] = right;
         keeper.power[b] = left;
         keeper.index[a] = j;
@@ -85,9 +89,10 @@ static __device__ void keep_sort(keeper &keeper, int count) {
     __syncthreads();
 }
 
-static __device__ __forceinline__ void keep_begin(keeper &keeper) {
+static __device__ __forceinline__ void keep_begin(keeper &keeper, int fp32) {
     if (keep_thread() == 0) {
         keeper.held = 0;
+        keeper.fp32 = fp32;
         keeper.weakest = {0.0, -1};
     }
     __syncthreads();
@@ -125,7 +130,7 @@ static __device__ void segment_search(const lombscargle_grid &grid) {
     const double *power = grid.power + blockIdx.y * grid.nf;
     int64_t first = (int64_t)blockIdx.x * LOMBSCARGLE_SEGMENT;
     int64_t last = min(first + LOMBSCARGLE_SEGMENT, grid.nf);
-    keep_begin(keeper);
+    keep_begin(keeper, grid.fp32);
     for (int64_t at = first; at < last; at += KEEP_ROUND) {
         for (int64_t k = at + keep_thread(); k < min(at + KEEP_ROUND, last); k += KEEP_THREADS) {
             bin_offer(keeper, power, grid.nf, k);
@@ -145,7 +150,7 @@ static __device__ void segments_join(const lombscargle_grid &grid) {
     const double *power = grid.power + blockIdx.y * grid.nf, none = (double)NAN;
     int64_t all = (int64_t)grid.segments * grid.peak_count;
     const lombscargle_found *from = grid.found + blockIdx.y * all;
-    keep_begin(keeper);
+    keep_begin(keeper, grid.fp32);
     for (int64_t at = 0; at < all; at += KEEP_ROUND) {
         for (int64_t i = at + keep_thread(); i < min(at + KEEP_ROUND, all); i += KEEP_THREADS) {
             if (from[i].index >= 0) {

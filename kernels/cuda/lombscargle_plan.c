@@ -177,6 +177,8 @@ void lombscargle_needs_raise(const struct lombscargle_plan *plan,
     lombscargle_slices_set(plan, group, PARTIAL_BYTES, &grid);
     uint64_t partial = sums_bytes(plan) * group->range * group->count * (uint64_t)grid.slices;
     needs->partial = larger(needs->partial, partial);
+    uint64_t words = divide_up(group->range, LOMBSCARGLE_WEAK_BINS);
+    needs->weak = larger(needs->weak, words * group->count * sizeof(uint32_t));
     uint64_t elements = (group->count > 1 ? group->elements : group->span) + plan->pack - 1;
     needs->tables = larger(needs->tables, plan->table * lombscargle_entries(plan, elements));
     if (!args->power) {

@@ -42,7 +42,7 @@ struct lombscargle_group {
 
 /** Bytes of memory that all launches use. */
 struct lombscargle_needs {
-    uint64_t power, tables, partial, found;
+    uint64_t power, tables, partial, found, weak;
 };
 
 /** The plan of `series` curves; `tensor`: the device's tensor cores are worth it. `resident` and

@@ -4,8 +4,8 @@
 #include "kernels/mandelbrot.h"
 #include "kernels/cuda/mandelbrot_grid.h"
 #include "kernels/cuda/stream.h"
+#include "kernels/mandelbrot_smooth.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,10 +54,10 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .height = (uint32_t)args->height,
         .height_reciprocal = reciprocal(args->height),
         .radius2 = args->escape_radius * args->escape_radius,
-        .inverse_log2 = (float)(0.5 / log2(args->escape_radius)),
+        .inverse = mandelbrot_inverse(args->escape_radius),
         .max_iter = (uint32_t)args->max_iter,
         .may_return = args->escape_radius * args->escape_radius < 4.05,
-        .continuous = args->continuous,
+        .continuous = args->continuous && args->smooth,
         .counters = stream->kept->counters[stream->turn],
         .next = stream->kept->counters[!stream->turn],
         .stop = stream_stop_flag(stream),

@@ -21,8 +21,8 @@ struct mandelbrot_grid {
     uint32_t width, reciprocal; /* 2^32 / width, rounded down */
     uint32_t height, height_reciprocal;
     struct mandelbrot_view view[GROUP_MAX];
-    double radius2;     /* escape_radius² */
-    float inverse_log2; /* 1 / log2(escape_radius²) */
+    double radius2; /* escape_radius² */
+    float inverse;  /* 1 / log2(escape_radius²) */
     uint32_t max_iter;
     int32_t may_return; /* radius ≈ 2, see mandelbrot_step.cuh */
     int32_t continuous;

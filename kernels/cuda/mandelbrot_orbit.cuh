@@ -44,7 +44,7 @@ static __device__ __forceinline__ void answer_left(const mandelbrot_grid &grid, 
         count = (int32_t)n;
         smooth = (float)n;
         if (grid.continuous) {
-            smooth -= __log2f(real<T>::log2_norm(norm2) * grid.inverse_log2);
+            smooth = mandelbrot_smooth(count, real<T>::fraction(norm2, grid.inverse));
         }
     }
     answer(grid, index, count, smooth);
@@ -106,8 +106,7 @@ static __device__ __forceinline__ bool survives(const mandelbrot_grid &grid, uin
 
 /* After a block that stayed inside. */
 template <typename T>
-static __device__ __forceinline__ void orbit_stayed(const mandelbrot_grid &grid,
-                                                    lane_state<T> &l) {
+static __device__ __forceinline__ void orbit_stayed(const mandelbrot_grid &grid, lane_state<T> &l) {
     if (l.o.n >= grid.max_iter || (l.o.x == l.kept_x && l.o.y == l.kept_y)) {
         l.state = INSIDE;
     }
@@ -140,7 +139,7 @@ static __device__ __forceinline__ void orbit_block(const mandelbrot_grid &grid, 
 /* The same with a test each step, for warps with an orbit that may return. */
 template <typename T>
 static __device__ __forceinline__ void orbit_block_closely(const mandelbrot_grid &grid,
-                                                        lane_state<T> &l, T radius2) {
+                                                           lane_state<T> &l, T radius2) {
     T norm2;
     if (orbit_follow_closely(l.o, l.o.n + STEPS, radius2, norm2)) {
         answer_left(grid, l.o.index, l.o.n, norm2);

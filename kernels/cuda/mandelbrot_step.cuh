@@ -1,9 +1,11 @@
 /*
- * mandelbrot_step.cuh: arithmetic of one sample: steps in the order that kernels/mandelbrot.h fixes,
- * the search for the step in which an orbit leaves, and the test that spares inside points.
+ * mandelbrot_step.cuh: arithmetic of one sample: steps in the order that kernels/mandelbrot.h
+ * fixes, the search for the step in which an orbit leaves, and the test that spares inside points.
  */
 #ifndef KILN_CUDA_MANDELBROT_STEP_CUH
 #define KILN_CUDA_MANDELBROT_STEP_CUH
+
+#include "kernels/mandelbrot_smooth.h"
 
 #include <stdint.h>
 
@@ -25,8 +27,8 @@ template <> struct real<float> {
     static __device__ float mul(float a, float b) {
         return __fmul_rn(a, b);
     }
-    static __device__ float log2_norm(float norm2) {
-        return __log2f(norm2);
+    static __device__ float fraction(float norm2, float inverse) {
+        return mandelbrot_fraction_f32(norm2, inverse);
     }
 };
 
@@ -43,8 +45,8 @@ template <> struct real<double> {
     static __device__ double mul(double a, double b) {
         return __dmul_rn(a, b);
     }
-    static __device__ float log2_norm(double norm2) {
-        return norm2 < 1e38 ? __log2f((float)norm2) : (float)log2(norm2);
+    static __device__ float fraction(double norm2, float inverse) {
+        return mandelbrot_fraction_f64(norm2, inverse);
     }
 };
 
@@ -119,7 +121,7 @@ static __device__ __forceinline__ bool orbit_follow(orbit<T> &o, uint32_t limit,
 /* The same with a test each step, for orbits that may return. */
 template <typename T>
 static __device__ __forceinline__ bool orbit_follow_closely(orbit<T> &o, uint32_t limit, T radius2,
-                                                         T &norm2) {
+                                                            T &norm2) {
     bool left = false;
 #pragma unroll 1
     while (!left && o.n < limit) {

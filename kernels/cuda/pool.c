@@ -29,6 +29,7 @@ static bool account_take(struct pool *pool, size_t size) {
     return true;
 }
 
+/* The last chunk becomes the one that is cut from. */
 static CUresult chunk_add(struct pool *pool, size_t size) {
     if (pool->count == POOL_CHUNKS || size > SIZE_MAX / 4 || !account_take(pool, size)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -49,6 +50,7 @@ static CUresult chunk_add(struct pool *pool, size_t size) {
         /* A size that no machine has is an invalid value to some drivers. */
         return result == CUDA_ERROR_INVALID_VALUE ? CUDA_ERROR_OUT_OF_MEMORY : result;
     }
+    pool->current = pool->count;
     pool->chunks[pool->count++] = (struct chunk){.base = host, .size = size};
     pool->used = 0;
     return CUDA_SUCCESS;
@@ -64,6 +66,7 @@ static void chunks_free(struct pool *pool) {
             atomic_fetch_sub(&pool->device->used, chunk->size);
         }
     }
+    pool->current = 0;
     pool->used = 0;
 }
 
@@ -87,7 +90,12 @@ void *pool_take(struct pool *pool, size_t size) {
         !round_up(need, CHUNK_GRAIN, &chunk_size)) {
         return NULL;
     }
-    if (pool->count == 0 || need > pool->chunks[pool->count - 1].size - pool->used) {
+    while (pool->current + 1 < pool->count &&
+           need > pool->chunks[pool->current].size - pool->used) {
+        pool->current++;
+        pool->used = 0;
+    }
+    if (pool->count == 0 || need > pool->chunks[pool->current].size - pool->used) {
         pool->result = chunk_add(pool, chunk_size > pool->smallest ? chunk_size : pool->smallest);
         if (pool->result != CUDA_SUCCESS) {
             /* The others give back what they do not use at their next job. */
@@ -96,7 +104,7 @@ void *pool_take(struct pool *pool, size_t size) {
             return NULL;
         }
     }
-    uint8_t *address = pool->chunks[pool->count - 1].base + pool->used;
+    uint8_t *address = pool->chunks[pool->current].base + pool->used;
     pool->used += need;
     pool->taken += need;
     pool->most = pool->taken > pool->most ? pool->taken : pool->most;
@@ -105,30 +113,45 @@ void *pool_take(struct pool *pool, size_t size) {
 }
 
 struct pool_mark pool_mark(const struct pool *pool) {
-    return (struct pool_mark){pool->count, pool->used, pool->taken};
+    return (struct pool_mark){pool->current, pool->used, pool->taken};
 }
 
-/* Chunks that were added since stay; nothing older lies in the last of them. */
 void pool_release(struct pool *pool, struct pool_mark mark) {
-    pool->used = pool->count == mark.count ? mark.used : 0;
+    pool->current = mark.current;
+    pool->used = mark.used;
     pool->taken = mark.taken;
+}
+
+/* One chunk of so many bytes instead of all; none where there is not even that, and the next take
+   tries again, with what it needs. */
+static void pool_remake(struct pool *pool, size_t size) {
+    chunks_free(pool);
+    pool->most = 0;
+    size = size < pool->smallest ? pool->smallest : size;
+    if (!round_up(size, CHUNK_GRAIN, &size) || chunk_add(pool, size) != CUDA_SUCCESS) {
+        pool->count = pool->current = 0;
+    }
 }
 
 void pool_rewind(struct pool *pool) {
     uint32_t pressure = atomic_load(&pool->device->pressure);
-    size_t size = pool->most;
-    bool asked = pool->ran_short || (pressure != pool->pressure && pool->count == 1);
-    bool shrink =
-        asked && (pool->count > 1 || (pool->count == 1 && pool->chunks[0].size > pool->smallest));
+    bool asked = pool->ran_short || pressure != pool->pressure;
+    bool more = pool->count > 1 || (pool->count == 1 && pool->chunks[0].size > pool->smallest);
     pool->pressure = pressure;
     pool->ran_short = false;
-    if (pool->count != 1 || shrink) {
-        size = shrink || size < pool->smallest ? pool->smallest : size;
-        chunks_free(pool);
-        if (!round_up(size, CHUNK_GRAIN, &size) || chunk_add(pool, size) != CUDA_SUCCESS) {
-            pool->count = 0; /* the next take tries again, with what it needs */
-        }
+    if (asked && more) {
+        pool_remake(pool, pool->smallest);
+    } else if (pool->count == 0 || pool->count == POOL_CHUNKS) {
+        pool_remake(pool, pool->most);
     }
+    pool->current = 0;
     pool->used = 0;
-    pool->taken = pool->most = 0;
+    pool->taken = 0;
+}
+
+void pool_join(struct pool *pool) {
+    if (pool->count > 1) {
+        pool_remake(pool, pool->most);
+        pool->taken = 0;
+    }
 }

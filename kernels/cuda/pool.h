@@ -1,9 +1,10 @@
 /*
  * pool.h: memory of one stream that is handed out by the job and kept for the next.
  *
- * Taking moves a mark; only growth asks the driver. What a job took in several chunks is one chunk
- * for the next job, so a job like the ones before it never allocates. Nothing is given back one by
- * one: pool_rewind makes everything free.
+ * Taking moves a mark through the chunks; only growth asks the driver, so a job like the ones
+ * before it never allocates. Nothing is given back one by one: pool_rewind makes everything free.
+ * Several chunks are joined into one when the device is idle (pool_join) and not before, because
+ * the driver frees memory only when all streams have stopped.
  *
  * Threads: the stream's. Ownership: the pool owns its chunks; what it hands out is valid until the
  * next rewind.
@@ -34,9 +35,10 @@ struct pool {
     size_t smallest; /* bytes of the first chunk */
     struct chunk chunks[POOL_CHUNKS];
     int count;
-    size_t used;       /* bytes of the last chunk */
+    int current;       /* the chunk that is cut from; those after it are free */
+    size_t used;       /* bytes of it */
     size_t taken;      /* bytes since the last rewind, with alignment */
-    size_t most;       /* the most that `taken` has been since then */
+    size_t most;       /* the most that `taken` has been since the chunks were made */
     uint32_t pressure; /* the device's pressure that this pool has answered */
     bool ran_short;    /* since the last rewind: what it has is of no use to its job */
     CUresult result;   /* of the last allocation */
@@ -52,7 +54,7 @@ void *pool_take(struct pool *pool, size_t size);
 
 /** A place to come back to: what is taken after it can be made free at once. */
 struct pool_mark {
-    int count;
+    int current;
     size_t used, taken;
 };
 struct pool_mark pool_mark(const struct pool *pool);
@@ -60,8 +62,11 @@ struct pool_mark pool_mark(const struct pool *pool);
     used by work of one stream, nothing need be waited for. */
 void pool_release(struct pool *pool, struct pool_mark mark);
 
-/** Makes everything free; nothing of the device may still use it. Joins the chunks, and gives back
-    what exceeds the first size after this or another stream ran out of memory. */
+/** Makes everything free; nothing of the device may still use it. Gives back what exceeds the first
+    size after this or another stream ran out of memory; else it asks nothing of the driver. */
 void pool_rewind(struct pool *pool);
+/** Makes one chunk of several, as large as jobs have needed. Between jobs; stops all streams for a
+    moment. */
+void pool_join(struct pool *pool);
 
 #endif

@@ -123,6 +123,9 @@ void stream_destroy(struct stream *stream) {
         return;
     }
     driver.cuCtxSetCurrent(stream->device->context);
+    if (stream->active) {
+        atomic_fetch_sub(&stream->device->active, 1);
+    }
     pool_finish(&stream->host);
     pool_finish(&stream->scratch);
     if (stream->kept) {
@@ -219,6 +222,13 @@ static void range_end(struct stream *stream) {
     stream->phase = -1;
 }
 
+static void active_set(struct stream *stream, bool active) {
+    if (active != stream->active) {
+        stream->active = active;
+        atomic_fetch_add(&stream->device->active, active ? 1 : -1);
+    }
+}
+
 enum kiln_status stream_begin(struct stream *stream, struct control *control) {
     if (stream->fault != KILN_OK) {
         return stream->fault;
@@ -236,6 +246,7 @@ enum kiln_status stream_begin(struct stream *stream, struct control *control) {
         status = drain(stream);
     }
     if (status == KILN_OK) {
+        active_set(stream, true);
         sines_give(stream);
         mapped_reset(stream);
         stream->control = control;
@@ -243,6 +254,22 @@ enum kiln_status stream_begin(struct stream *stream, struct control *control) {
         pool_rewind(&stream->host);
     }
     return status;
+}
+
+/* Freeing waits for all streams, so it waits until none has a job. */
+bool stream_rest(struct stream *stream, bool idle) {
+    bool several = stream->scratch.count > 1 || stream->host.count > 1;
+    if (stream->fault != KILN_OK || !several) {
+        return false;
+    }
+    if (!idle || atomic_load(&stream->device->active) > 0 ||
+        stream_check(stream, driver.cuCtxSetCurrent(stream->device->context), "context") !=
+            KILN_OK) {
+        return stream->fault == KILN_OK;
+    }
+    pool_join(&stream->scratch);
+    pool_join(&stream->host);
+    return false;
 }
 
 static void encode_start(struct stream *stream) {
@@ -435,6 +462,7 @@ enum kiln_status stream_finish(struct stream *stream, struct timing *timing) {
         control_raise(stream->control, CONTROL_FULL);
     }
     stream->control = NULL;
+    active_set(stream, false);
     return status;
 }
 

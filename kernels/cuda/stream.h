@@ -40,6 +40,7 @@ struct stream {
     int span_count;
     bool open;          /* the last span has no stop yet */
     bool busy;          /* work was enqueued and not waited for */
+    bool active;        /* between begin and finish: counted in the device */
     int phase;          /* enum phase, or -1 */
     uint64_t range;     /* the profiler's range of the phase */
     uint64_t encode_ns; /* when PHASE_ENCODE began, 0: never */
@@ -50,8 +51,8 @@ struct stream {
     char error[256];
     struct sines_entry *sines[SINES_HELD]; /* tables in use, NULL after the last */
     struct kept *kept;
-    int turn;            /* which counters are 0 */
-    double limit, gamma; /* of kept->thresholds */
+    int turn;                 /* which counters are 0 */
+    double vmin, vmax, gamma; /* of kept->thresholds */
 };
 
 /** Shape of a launch. */
@@ -64,6 +65,7 @@ struct shape {
 enum kiln_status stream_create(struct device *device, struct stream **stream);
 void stream_destroy(struct stream *stream);
 enum kiln_status stream_begin(struct stream *stream, struct control *control);
+bool stream_rest(struct stream *stream, bool idle);
 enum kiln_status stream_phase(struct stream *stream, enum phase phase);
 const void *stream_upload(struct stream *stream, const void *host, size_t size);
 void *stream_reserve(struct stream *stream, size_t size);

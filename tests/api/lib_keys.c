@@ -36,15 +36,15 @@ static void bytes_write(const char *path, const void *bytes, size_t size) {
     assert_int_equal(close(fd), 0);
 }
 
-void keyfolder_certify(const struct keyfolder *folder) {
+void keyfolder_certify(const struct keyfolder *folder, bool rsa) {
     gnutls_x509_privkey_t key;
     gnutls_x509_crt_t certificate;
     gnutls_datum_t text;
     const unsigned char loopback[4] = {127, 0, 0, 1};
     assert_int_equal(gnutls_x509_privkey_init(&key), 0);
-    assert_int_equal(gnutls_x509_privkey_generate(
-                         key, GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0),
-                     0);
+    unsigned bits = rsa ? 2048 : GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1);
+    assert_int_equal(
+        gnutls_x509_privkey_generate(key, rsa ? GNUTLS_PK_RSA : GNUTLS_PK_ECDSA, bits, 0), 0);
     assert_int_equal(gnutls_x509_crt_init(&certificate), 0);
     assert_int_equal(gnutls_x509_crt_set_version(certificate, 3), 0);
     assert_int_equal(gnutls_x509_crt_set_serial(certificate, "\x01", 1), 0);
@@ -56,6 +56,10 @@ void keyfolder_certify(const struct keyfolder *folder) {
                                                           GNUTLS_FSAN_SET),
                      0);
     assert_int_equal(gnutls_x509_crt_set_basic_constraints(certificate, 1, -1), 0);
+    assert_int_equal(gnutls_x509_crt_set_key_usage(certificate, GNUTLS_KEY_DIGITAL_SIGNATURE |
+                                                                    GNUTLS_KEY_KEY_CERT_SIGN |
+                                                                    GNUTLS_KEY_KEY_ENCIPHERMENT),
+                     0); /* the last one for static RSA, which is to be refused all the same */
     assert_int_equal(gnutls_x509_crt_set_key(certificate, key), 0);
     assert_int_equal(gnutls_x509_crt_sign2(certificate, certificate, key, GNUTLS_DIG_SHA256, 0), 0);
     assert_int_equal(gnutls_x509_crt_export2(certificate, GNUTLS_X509_FMT_PEM, &text), 0);

@@ -21,8 +21,8 @@ struct keyfolder {
 };
 
 void keyfolder_make(struct keyfolder *folder);
-/** Writes a self-signed certificate for 127.0.0.1 and its key. */
-void keyfolder_certify(const struct keyfolder *folder);
+/** Writes a self-signed certificate for 127.0.0.1 and its key, of an elliptic curve or of RSA. */
+void keyfolder_certify(const struct keyfolder *folder, bool rsa);
 void keyfolder_remove(const struct keyfolder *folder);
 
 /** `flags` as for the shell. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct keyfolder folder;
@@ -126,8 +127,8 @@ static const struct {
     {"PUT", "/v1/devices", READ, 405},
     {"GET", "/v1/jobs", READ, 200},
     {"GET", "/v1/jobs/types", READ, 200},
-    {"GET", "/v1/jobs/fffffffffffffff0", READ, 404},
-    {"DELETE", "/v1/jobs/fffffffffffffff0", CANCEL, 404},
+    {"GET", "/v1/jobs/0198a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b", READ, 404},
+    {"DELETE", "/v1/jobs/0198a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b", CANCEL, 404},
     {"GET", "/v1/mandelbrot?width=8&height=8", COMPUTE, 200},
     {"HEAD", "/v1/mandelbrot?width=8&height=8", COMPUTE, 200},
     {"GET", "/v1/mandelbrot?width=none", COMPUTE, 422},
@@ -314,20 +315,20 @@ static void long_start(struct long_job *job, const struct secret *secret, const 
 }
 
 /* Number of the first job that runs or waits and is not `but`, once there is one. */
-static void job_find(struct session *reader, const char *but, char id[17]) {
+static void job_find(struct session *reader, const char *but, char id[37]) {
     double end = now_s() + 30;
     for (;;) {
         struct answer answer;
         session_get(reader, "/v1/jobs", &answer);
         assert_status(&answer, 200);
         const char *at = strstr(answer.body, "\"id\":\"");
-        while (at != NULL && strncmp(at + 6, but, 16) == 0) {
+        while (at != NULL && strncmp(at + 6, but, 36) == 0) {
             at = strstr(at + 6, "\"id\":\"");
         }
         bool found = at != NULL;
         if (found) {
-            memcpy(id, at + 6, 16);
-            id[16] = '\0';
+            memcpy(id, at + 6, 36);
+            id[36] = '\0';
         }
         answer_free(&answer);
         if (found) {
@@ -344,7 +345,7 @@ static void one_request_in_hand_at_a_time(void **state) {
     (void)state;
     struct long_job job;
     struct answer answer;
-    char id[17], path[64];
+    char id[37], path[64];
     struct session *reader = session_of(&rules), *session = session_of(&single);
     long_start(&job, &single, ENDLESS);
     job_find(reader, "", id);
@@ -370,7 +371,7 @@ static void one_request_in_hand_at_a_time(void **state) {
 /* A client that leaves takes its place with it. */
 static void places_come_back(void **state) {
     (void)state;
-    char request[512], out[64], id[17];
+    char request[512], out[64], id[37];
     bool closed;
     struct session *reader = session_of(&reads), *session = session_of(&single);
     int fd = raw_open(&shared);
@@ -395,11 +396,34 @@ static void places_come_back(void **state) {
 
 /* ---- owners ---- */
 
+/* The id of the request behind a job is told to its own key and to admin, and asked by them. */
+static void requests_are_private(struct session *reader, const char *path) {
+    struct answer answer;
+    char query[192];
+    struct session *ruler = session_of(&rules);
+    session_get(reader, path, &answer);
+    assert_non_null(strstr(answer.body, "\"request_id\":null"));
+    answer_free(&answer);
+    session_get(ruler, path, &answer);
+    const char *id = strstr(answer.body, "\"request_id\":\"");
+    assert_non_null(id);
+    id += strlen("\"request_id\":\"");
+    snprintf(query, sizeof query, "/v1/jobs?request_id=%.*s", (int)strcspn(id, "\""), id);
+    answer_free(&answer);
+    session_get(ruler, query, &answer);
+    assert_non_null(strstr(answer.body, "\"total\":1"));
+    answer_free(&answer);
+    session_get(reader, query, &answer);
+    assert_non_null(strstr(answer.body, "\"total\":0"));
+    answer_free(&answer);
+    session_destroy(ruler);
+}
+
 static void jobs_are_cancelled_by_their_owners(void **state) {
     (void)state;
     struct long_job job;
     struct answer answer;
-    char id[17], path[64];
+    char id[37], path[64];
     struct session *reader = session_of(&reads), *session = session_of(&computes);
     const struct request cancel = {.method = "DELETE", .path = path};
     for (int round = 0; round < 2; round++) {
@@ -414,6 +438,7 @@ static void jobs_are_cancelled_by_their_owners(void **state) {
         answer_free(&answer);
         assert_int_equal(status_of(reader, "DELETE", path), 403);
         assert_int_equal(status_of(reader, "GET", path), 200); /* still there */
+        requests_are_private(reader, path);
         session_header(session, round == 0 ? owner.header : rules.header);
         session_ask(session, &cancel, &answer);
         assert_status(&answer, 204);
@@ -430,7 +455,7 @@ static void jobs_are_cancelled_by_their_owners(void **state) {
 static void who_shares_a_job_keeps_it(void **state) {
     (void)state;
     struct long_job first, second;
-    char id[17], next[17], path[64];
+    char id[37], next[37], path[64];
     struct session *ruler = session_of(&rules), *session = session_of(&owner);
     double shared_before = metric_get(ruler, "kiln_cache_requests_total{result=\"shared\"}");
     long_start(&first, &owner, ENDLESS "&offset=1");
@@ -483,6 +508,24 @@ static void keys_are_loaded_again(void **state) {
     session_header(session, unknown.header);
     assert_int_equal(status_of(session, "GET", "/v1/jobs"), 401);
     assert_true(logged(&shared, "line 9: after the id"));
+    /* nor does one that was cut in the middle of its last line, or is empty */
+    struct stat status;
+    secrets_write(&folder, others, 6, "");
+    assert_int_equal(stat(folder.keys, &status), 0);
+    const off_t cuts[] = {status.st_size - 1, status.st_size - 12, 0};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(truncate(folder.keys, cuts[i]), 0);
+        daemon_signal(&shared, SIGHUP);
+        loads_wait(ruler, refused, bad + 2 + i);
+        assert_int_equal(status_of(session, "GET", "/v1/jobs"), 401);
+        session_header(session, reads.header);
+        assert_int_equal(status_of(session, "GET", "/v1/jobs"), 200);
+        session_header(session, unknown.header);
+        const char *const check[] = {"key", "check", folder.keys, NULL};
+        assert_int_equal(daemon_run(check), 1);
+    }
+    assert_true(logged(&shared, "has no end"));
+    assert_true(logged(&shared, "no key in it"));
     /* a good one everything: reads goes, unknown comes */
     secrets_write(&folder, others, 6, "");
     daemon_signal(&shared, SIGHUP);

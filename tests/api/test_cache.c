@@ -85,6 +85,7 @@ static void kept(void **state) {
         assert_header(&answer, "Content-Type", "application/x-npy");
         assert_header(&answer, "Cache-Control", "public, max-age=86400");
         assert_header(&answer, "Server-Timing", "cache;desc=\"hit\"");
+        assert_header(&answer, "Kiln-Precision", "fp32;ulps=314573");
         assert_true(answer_header(&answer, "Age", value, sizeof value));
         assert_int_equal(strspn(value, "0123456789"), strlen(value));
         answer_free(&answer);
@@ -399,7 +400,7 @@ static void revoked(void **state) {
     session_get(session, "/v1/jobs", &answer);
     const char *id = strstr(answer.body, "\"id\":\"");
     assert_non_null(id);
-    snprintf(path, sizeof path, "/v1/jobs/%.16s", id + 6);
+    snprintf(path, sizeof path, "/v1/jobs/%.36s", id + 6);
     answer_free(&answer);
     const struct request request = {.method = "DELETE", .path = path};
     session_ask(session, &request, &answer);

@@ -323,6 +323,73 @@ static void garbage(void **state) {
     assert_int_equal(daemon_stop(&daemon), 0);
 }
 
+/* Phases that are no times are nobody's trouble: the answer, the log and the metrics have numbers
+   that can be. */
+static void times_that_cannot_be(void **state) {
+    static const char *const flags[] = {"--log-requests", "--log-format", "json", NULL};
+    static const char *const phases[] = {"upload", "kernel", "download", "encode"};
+    struct daemon daemon;
+    struct answer answer;
+    char value[512], name[96], path[96], line[4096];
+    (void)state;
+    daemon_start(&daemon, flags);
+    struct session *session = session_create(&daemon);
+    fault_ask(session, "what=times", &answer);
+    assert_status(&answer, 200);
+    assert_true(answer_header(&answer, "Server-Timing", value, sizeof value));
+    answer_free(&answer);
+    for (int i = 0; i < 4; i++) {
+        const char *at = strstr(value, phases[i]);
+        assert_non_null(at);
+        double ms = strtod(strstr(at, "dur=") + 4, NULL);
+        assert_true(ms >= 0 && ms < 1e3 * PATIENCE);
+        snprintf(name, sizeof name, "kiln_job_phase_seconds_sum{job=\"fault\",phase=\"%s\"}",
+                 phases[i]);
+        double sum = metric_get(session, name);
+        assert_true(sum >= 0 && sum < PATIENCE);
+    }
+    session_destroy(session);
+    snprintf(path, sizeof path, "%s/log", daemon.folder);
+    FILE *file = fopen(path, "r");
+    int found = 0;
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file) != NULL) {
+        const char *at = strstr(line, "\"encode_ms\":");
+        if (at != NULL && strstr(line, "/v1/fault") != NULL) {
+            double ms = strtod(at + 12, NULL);
+            assert_true(ms >= 0 && ms < 1e3 * PATIENCE);
+            found++;
+        }
+    }
+    fclose(file);
+    assert_int_equal(found, 1);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* A worker that somebody has taken over finds no file to read. Drivers of GPUs need theirs. */
+static void workers_open_no_files(void **state) {
+    struct daemon daemon;
+    (void)state;
+    if (on_gpu() || getenv("KILN_SANDBOX") != NULL) {
+        print_message("  a worker on the CPU that is confined is meant: skipped\n");
+        skip();
+    }
+    daemon_start(&daemon, NULL);
+    struct session *session = session_create(&daemon);
+    fault_expect(session, "what=open", 422, "opened: none");
+    /* its figures it reads all the same: these are of the last second */
+    struct answer answer;
+    sleep_s(2.2);
+    session_get(session, "/v1/devices", &answer);
+    assert_status(&answer, 200);
+    const char *total = strstr(answer.body, "\"memory\":{\"total\":");
+    assert_non_null(total);
+    assert_true(strtod(total + strlen("\"memory\":{\"total\":"), NULL) > 1e6);
+    answer_free(&answer);
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
 /* A kernel that never ends costs its own job 504, whether it looks at its cancel word or not. */
 static void endless(void **state) {
     static const char *const flags[] = {"--deadline", "1.5", NULL};
@@ -474,13 +541,14 @@ static void signals(void **state) {
 
 /* ---- devices that keep failing ---- */
 
-static char breaks[64] = "/tmp/kiln-breaks-XXXXXX"; /* names the device whose canaries fail */
+/* While there is such a file with a device's name behind it, that one's canaries fail. */
+static char breaks[64] = "/tmp/kiln-breaks-XXXXXX";
 
-static void breaks_write(const char *device) {
-    FILE *file = fopen(breaks, "w");
-    assert_non_null(file);
-    fprintf(file, "%s\n", device);
-    fclose(file);
+static void breaks_set(const char *device, bool broken) {
+    char path[128];
+    snprintf(path, sizeof path, "%s.%s", breaks, device);
+    FILE *file = broken ? fopen(path, "w") : NULL;
+    assert_true(broken ? file != NULL && fclose(file) == 0 : unlink(path) == 0);
 }
 
 static void pair_start(struct daemon *daemon) {
@@ -502,7 +570,7 @@ static void one_of_two(void **state) {
     struct session *session = session_create(&daemon);
     state_wait(session, "cuda:0", "ready");
     state_wait(session, "cpu:0", "ready");
-    breaks_write("cuda:0");
+    breaks_set("cuda:0", true);
     double began = now_s();
     assert_int_equal(kill(device_look(session, "cuda:0").pid, SIGKILL), 0);
     struct look look;
@@ -525,7 +593,7 @@ static void one_of_two(void **state) {
     fault_ask(session, "what=none", &answer);
     assert_header(&answer, "Kiln-Device", "cpu:0");
     answer_free(&answer);
-    breaks_write("");
+    breaks_set("cuda:0", false);
     if (acceptance_is_long()) { /* it is tried again every 30 s */
         began = now_s();
         state_wait(session, "cuda:0", "ready");
@@ -543,7 +611,7 @@ static void only_one(void **state) {
     (void)state;
     daemon_start(&daemon, NULL);
     struct session *session = session_create(&daemon);
-    breaks_write(device);
+    breaks_set(device, true);
     assert_int_equal(kill(worker_pid(session), SIGKILL), 0);
     state_wait(session, device, "unavailable");
     session_get(session, "/readyz", &answer);
@@ -551,7 +619,7 @@ static void only_one(void **state) {
     assert_non_null(strstr(answer.body, device));
     answer_free(&answer);
     fault_expect(session, "what=none", 503, "/problems/no-device");
-    breaks_write("");
+    breaks_set(device, false);
     session_destroy(session);
     assert_int_equal(daemon_stop(&daemon), 0);
 }
@@ -596,6 +664,8 @@ int main(void) {
         cmocka_unit_test(signals),
         cmocka_unit_test(shipped),
         cmocka_unit_test(garbage),
+        cmocka_unit_test(times_that_cannot_be),
+        cmocka_unit_test(workers_open_no_files),
         cmocka_unit_test(faults_alone),
         cmocka_unit_test(one_of_two),
         cmocka_unit_test(only_one),

@@ -80,10 +80,195 @@ static void names_that_it_was_not_told_are_refused(void **state) {
     assert_int_equal(status_of(&daemon, "kiln.example"), 200);
     assert_int_equal(status_of(&daemon, "kiln"), 421);
     assert_int_equal(daemon_stop(&daemon), 0);
-    static const char *const open[] = {"--hosts", "", "--allow-open", NULL};
+    daemon_start(&daemon, plain);
+    char listen[64]; /* 127.0.0.1, in a form that is no address to the daemon */
+    snprintf(listen, sizeof listen, "127.1:%d", daemon.port);
+    const char *const check[] = {"healthcheck", "--listen", listen, NULL};
+    assert_int_equal(status_of(&daemon, listen), 421);
+    assert_int_equal(daemon_run(check), 0); /* its own check asks by a name that it answers to */
+    assert_int_equal(daemon_stop(&daemon), 0);
+    /* serving other machines is no reason to answer to names of theirs */
+    static const char *const open[] = {"--hosts", "kiln", "--allow-open", NULL};
     daemon_start(&daemon, open);
+    assert_int_equal(status_of(&daemon, "evil.example"), 421);
+    assert_int_equal(status_of(&daemon, "kiln:8080"), 200);
+    assert_int_equal(status_of(&daemon, "127.0.0.1:8080"), 200);
+    assert_int_equal(daemon_stop(&daemon), 0);
+    static const char *const any[] = {"--hosts", "*", "--allow-open", NULL};
+    daemon_start(&daemon, any);
     assert_int_equal(status_of(&daemon, "evil.example"), 200);
     assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* ---- pages of other sites ---- */
+
+enum { OURS = 200, FOREIGN = 403 };
+
+/* Status of a request with these headers; each is "" or "Name: value\r\n". */
+static int site_ask(struct session *session, const char *method, const char *path,
+                    const char *const headers[3], char *policy, size_t size) {
+    struct request request = {.method = method, .path = path};
+    struct answer answer;
+    if (strcmp(method, "POST") == 0) {
+        request.type = "application/x-www-form-urlencoded"; /* as a form of any page can */
+        request.body = "width=8&height=8";
+    }
+    for (int i = 0; i < 3; i++) {
+        request.headers[i] = headers[i];
+    }
+    session_ask(session, &request, &answer);
+    if (answer.status == FOREIGN && strcmp(method, "HEAD") != 0) {
+        assert_header(&answer, "Content-Type", "application/problem+json");
+        assert_non_null(strstr(answer.body, "/problems/cross-site"));
+        assert_non_null(strstr(answer.body, "--cors-origin"));
+    }
+    if (policy != NULL) {
+        assert_true(answer_header(&answer, "Cross-Origin-Resource-Policy", policy, size));
+    }
+    int status = answer.status;
+    answer_free(&answer);
+    return status;
+}
+
+#define PICTURE       "/v1/mandelbrot?width=8&height=8"
+#define SITE(value)   "Sec-Fetch-Site: " value
+#define ORIGIN(value) "Origin: " value
+
+static void pages_of_other_sites_start_no_jobs(void **state) {
+    (void)state;
+    static const char *const flags[] = {"--cache-bytes", "4M", NULL};
+    struct daemon daemon;
+    char own[176], other[96], upper[176], policy[32];
+    daemon_start(&daemon, flags);
+    snprintf(own, sizeof own, ORIGIN("%s"), daemon.url);
+    snprintf(upper, sizeof upper, ORIGIN("https%s"), daemon.url + 4); /* TLS ended before */
+    snprintf(other, sizeof other, ORIGIN("http://127.0.0.1:%d"), daemon.port == 1 ? 2 : 1);
+    const struct {
+        const char *headers[3];
+        int get, post;
+    } rows[] = {
+        {{NULL}, OURS, OURS}, /* a program */
+        {{own}, OURS, OURS},  /* a page of ours */
+        {{upper}, OURS, OURS},
+        {{SITE("none")}, OURS, OURS}, /* typed */
+        {{SITE("same-origin"), own}, OURS, OURS},
+        {{SITE("same-origin"), ORIGIN("https://proxy.example")}, OURS, OURS}, /* Host was changed */
+        {{SITE("same-origin"), ORIGIN("null")}, OURS, OURS},
+        {{SITE("cross-site")}, FOREIGN, FOREIGN}, /* <img> and "no-cors" */
+        {{SITE("Cross-Site")}, FOREIGN, FOREIGN},
+        {{SITE("nonsense")}, FOREIGN, FOREIGN},
+        {{SITE("none, none")}, FOREIGN, FOREIGN},
+        {{SITE("none"), SITE("cross-site")}, FOREIGN, FOREIGN},
+        {{SITE("cross-site"), "Referer: https://evil.example/x"}, FOREIGN, FOREIGN},
+        {{SITE("cross-site"), ORIGIN("https://evil.example")}, FOREIGN, FOREIGN},
+        {{ORIGIN("https://evil.example")}, FOREIGN, FOREIGN}, /* browsers without Sec-Fetch */
+        {{ORIGIN("null")}, FOREIGN, FOREIGN},
+        {{ORIGIN("127.0.0.1")}, FOREIGN, FOREIGN},
+        {{ORIGIN("https://127.0.0.1.evil.example")}, FOREIGN, FOREIGN},
+        {{other}, FOREIGN, FOREIGN},
+        {{own, ORIGIN("https://evil.example")}, FOREIGN, FOREIGN},
+        {{SITE("same-site")}, OURS, FOREIGN}, /* another port: pictures, no posts */
+        {{SITE("same-site"), other}, FOREIGN, FOREIGN},
+        {{"Referer: https://evil.example/"}, OURS, OURS}, /* says nothing by itself */
+    };
+    struct session *session = session_create(&daemon);
+    for (int round = 0; round < 2; round++) { /* the second finds kept results */
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            double before = metric_get(session, "kiln_jobs_submitted_total");
+            int got = site_ask(session, "GET", PICTURE, rows[i].headers, policy, sizeof policy);
+            assert_string_equal(policy, "same-site");
+            int head = site_ask(session, "HEAD", PICTURE, rows[i].headers, NULL, 0);
+            int post =
+                site_ask(session, "POST", "/v1/mandelbrot", rows[i].headers, policy, sizeof policy);
+            assert_string_equal(policy, "same-site");
+            if (got != rows[i].get || head != rows[i].get || post != rows[i].post) {
+                fail_msg("row %zu: GET %d, HEAD %d, POST %d", i, got, head, post);
+            }
+            double after = metric_get(session, "kiln_jobs_submitted_total");
+            assert_true(post == OURS || got == OURS || after == before);
+        }
+    }
+    /* what runs nothing and tells nothing is answered: a link to a page, a probe */
+    static const char *const foreign[3] = {SITE("cross-site")};
+    static const char *const open[] = {"/", "/healthz", "/readyz", "/openapi.yaml",
+                                       "/problems/busy"};
+    for (size_t i = 0; i < sizeof open / sizeof open[0]; i++) {
+        assert_int_equal(site_ask(session, "GET", open[i], foreign, NULL, 0), 200);
+    }
+    static const char *const told[] = {"/v1/jobs", "/v1/devices", "/metrics", "/v1/jobs/types"};
+    for (size_t i = 0; i < sizeof told / sizeof told[0]; i++) {
+        assert_int_equal(site_ask(session, "GET", told[i], foreign, NULL, 0), FOREIGN);
+    }
+    assert_int_equal(site_ask(session, "DELETE", "/v1/jobs/x", foreign, NULL, 0), FOREIGN);
+    assert_int_equal(site_ask(session, "OPTIONS", "/v1/jacobi", foreign, NULL, 0), 204);
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* Pages that the operator names do as they like, pictures in them included. */
+static void named_origins_may_ask(void **state) {
+    (void)state;
+    static const char *const flags[] = {"--cors-origin", "https://a.example", NULL};
+    static const char *const all[] = {"--cors-origin", "*", NULL};
+    static const struct {
+        const char *headers[3];
+        int get, post;
+    } rows[] = {
+        {{SITE("cross-site"), ORIGIN("https://a.example")}, OURS, OURS},
+        {{ORIGIN("https://a.example")}, OURS, OURS},
+        {{SITE("cross-site"), "Referer: https://a.example/map?x"}, OURS, FOREIGN}, /* <img> */
+        {{SITE("cross-site"), "Referer: https://a.example"}, OURS, FOREIGN},
+        {{SITE("cross-site"), "Referer: https://a.example.evil/"}, FOREIGN, FOREIGN},
+        {{SITE("cross-site"), "Referer: https://b.example/https://a.example"}, FOREIGN, FOREIGN},
+        {{SITE("cross-site")}, FOREIGN, FOREIGN},
+        {{SITE("cross-site"), ORIGIN("https://b.example"), "Referer: https://a.example/"},
+         FOREIGN,
+         FOREIGN},
+    };
+    struct daemon daemon;
+    char policy[32];
+    daemon_start(&daemon, flags);
+    struct session *session = session_create(&daemon);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int get = site_ask(session, "GET", PICTURE, rows[i].headers, policy, sizeof policy);
+        int post = site_ask(session, "POST", "/v1/mandelbrot", rows[i].headers, NULL, 0);
+        assert_string_equal(policy, "cross-origin");
+        if (get != rows[i].get || post != rows[i].post) {
+            fail_msg("row %zu: GET %d, POST %d", i, get, post);
+        }
+    }
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+    daemon_start(&daemon, all);
+    session = session_create(&daemon);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        assert_int_equal(site_ask(session, "GET", PICTURE, rows[i].headers, NULL, 0), 200);
+    }
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* With keys a page that knows none is refused for that, and who has one is served, wherever a
+   server of its own passes a browser's headers on. */
+static void with_keys_the_key_counts(void **state) {
+    (void)state;
+    struct keyfolder folder;
+    struct secret secret;
+    struct daemon daemon;
+    keyfolder_make(&folder);
+    secret_make(&secret, "--scopes compute");
+    const struct secret *const one = &secret;
+    secrets_write(&folder, &one, 1, "");
+    const char *flags[] = {"--keys", folder.keys, NULL};
+    daemon_start(&daemon, flags);
+    struct session *session = session_create(&daemon);
+    const char *without[3] = {SITE("cross-site"), ORIGIN("https://evil.example")};
+    const char *with[3] = {SITE("cross-site"), ORIGIN("https://evil.example"), secret.header};
+    assert_int_equal(site_ask(session, "GET", PICTURE, without, NULL, 0), 401);
+    assert_int_equal(site_ask(session, "GET", PICTURE, with, NULL, 0), 200);
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+    keyfolder_remove(&folder);
 }
 
 /* ---- connections ---- */
@@ -242,7 +427,7 @@ static void origins_are_allowed_by_name(void **state) {
         for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
             snprintf(line, sizeof line, "Origin: %s", bad[i]);
             session_ask(session, &asked, &answer);
-            assert_status(&answer, 200);
+            assert_status(&answer, 403);
             assert_false(has(&answer, "Access-Control-Allow-Origin"));
             assert_header(&answer, "Vary", "Origin");
             answer_free(&answer);
@@ -265,7 +450,10 @@ static void preflights_are_answered_without_a_key(void **state) {
     struct answer answer;
     char value[512];
     keyfolder_make(&folder);
-    secrets_write(&folder, NULL, 0, "");
+    struct secret secret;
+    const struct secret *const one = &secret;
+    secret_make(&secret, "--scopes read");
+    secrets_write(&folder, &one, 1, "");
     const char *flags[] = {"--cors-origin", "https://a.example", "--keys", folder.keys, NULL};
     daemon_start(&daemon, flags);
     struct session *session = session_create(&daemon);
@@ -325,7 +513,12 @@ static void any_origin_or_none(void **state) {
     assert_int_equal(daemon_stop(&daemon), 0);
     daemon_start(&daemon, NULL); /* without the option nothing of this is there */
     session = session_create(&daemon);
+    session_get(session, "/v1/jobs", &answer);
+    assert_false(has(&answer, "Access-Control-Allow-Origin"));
+    assert_false(has(&answer, "Vary"));
+    answer_free(&answer);
     session_ask(session, &request, &answer);
+    assert_status(&answer, 403);
     assert_false(has(&answer, "Access-Control-Allow-Origin"));
     assert_false(has(&answer, "Vary"));
     answer_free(&answer);
@@ -354,6 +547,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(others_are_let_in_only_when_told),
         cmocka_unit_test(names_that_it_was_not_told_are_refused),
+        cmocka_unit_test(pages_of_other_sites_start_no_jobs),
+        cmocka_unit_test(named_origins_may_ask),
+        cmocka_unit_test(with_keys_the_key_counts),
         cmocka_unit_test(connections_are_counted_over_all_loops),
         cmocka_unit_test(counts_do_not_drift),
         cmocka_unit_test(origins_are_allowed_by_name),

@@ -58,6 +58,20 @@ static void negotiation(void **state) {
         {"Accept: text/html, image/avif, image/*, */*;q=0.8", "image/png", 200},
         {"Accept: text/html;level=\"a,b;q=0\", application/json ; q=1", "application/json", 200},
         {"Accept: APPLICATION/JSON", "application/json", 200},
+        /* equal qualities: what is named more exactly, then what is named first */
+        {"Accept: application/json, text/plain, */*", "application/json", 200},
+        {"Accept: */*, application/json", "application/json", 200},
+        {"Accept: application/*, image/png", "image/png", 200},
+        {"Accept: application/json, image/png", "application/json", 200},
+        {"Accept: image/png, application/json", "image/png", 200},
+        {"Accept: */*, application/*", "application/x-npy", 200},
+        {"Accept: application/json;q=0.9, */*", "image/png", 200},
+        {"Accept: application/json;q=0.9, image/*, */*;q=0.1", "image/png", 200},
+        {"Accept: application/json;q=1.0, */*;q=1", "application/json", 200},
+        {"Accept: image/png;q=0, application/json, */*", "application/json", 200},
+        {"Accept: text/html, application/xhtml+xml, application/xml;q=0.9, image/avif, image/webp, "
+         "*/*;q=0.8",
+         "image/png", 200},
         {"Accept: nonsense", "image/png", 200},
         {"Accept: image/gif", "application/problem+json", 406},
         {"Accept: image/png;q=0", "application/problem+json", 406},
@@ -121,13 +135,47 @@ static void entity_tags(void **state) {
                                    .type = "application/json",
                                    .body = "{\"width\":24,\"height\":16}",
                                    .headers = {header}};
-    session_ask(session, &posted, &answer);
+    const struct request plain = {.path = posted.path, .type = posted.type, .body = posted.body};
+    session_ask(session, &plain, &answer);
     assert_status(&answer, 200);
     assert_header(&answer, "ETag", tag);
     assert_int_equal(answer.size, first.size);
     assert_memory_equal(answer.body, first.body, first.size);
     answer_free(&answer);
     answer_free(&first);
+}
+
+/* Bytes that do not depend on the device have one tag, with a device asked for and without; others
+   have a tag of their own for each. */
+static void entity_tags_of_devices(void **state) {
+    (void)state;
+    static const struct {
+        const char *path, *body, *type;
+        bool same;
+    } rows[] = {
+        {"/v1/mandelbrot?width=24&height=16&shade=true", NULL, NULL, true},
+        {"/v1/mandelbrot?width=24&height=16&format=npy", NULL, NULL, true},
+        {"/v1/laplacian?", "P2\n2 1\n255\n1 2\n", "application/octet-stream", true},
+        {"/v1/jacobi?method=direct", "P2\n2 1\n255\n1 2\n", "application/octet-stream", false},
+        {"/v1/lombscargle?format=npy&maximum_frequency=1", "{\"t\":[0,1,2.5,4],\"y\":[1,2,1,3]}",
+         "application/json", false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char tags[2][64];
+        for (size_t named = 0; named < 2; named++) {
+            char path[160];
+            struct answer answer;
+            snprintf(path, sizeof path, "%s%s", rows[i].path, named ? "&device=cpu:0" : "");
+            const struct request request = {
+                .path = path, .type = rows[i].type, .body = rows[i].body};
+            session_ask(session, &request, &answer);
+            assert_status(&answer, 200);
+            assert_true(answer_header(&answer, "ETag", tags[named], sizeof tags[named]));
+            assert_int_equal(tags[named][0], '"'); /* strong */
+            answer_free(&answer);
+        }
+        assert_int_equal(strcmp(tags[0], tags[1]) == 0, rows[i].same);
+    }
 }
 
 /* The input's bytes are part of the tag. */
@@ -145,6 +193,51 @@ static void entity_tags_of_inputs(void **state) {
         answer_free(&answer);
     }
     assert_string_not_equal(tags[0], tags[1]);
+}
+
+/* A POST whose result the client has is not performed: RFC 9110 keeps 304 for GET and HEAD. */
+static void posts_of_what_the_client_has(void **state) {
+    (void)state;
+    static const size_t sizes[] = {2, 200000}; /* read on the loop, read by the loader */
+    for (size_t i = 0; i < 2; i++) {
+        struct request request = {.path = "/v1/laplacian?format=npy",
+                                  .type = "image/x-portable-graymap"};
+        char *picture = calloc(1, sizes[i] + 64), tag[64], header[160];
+        size_t head = (size_t)sprintf(picture, "P5\n%zu 1\n255\n", sizes[i]);
+        request.body = picture;
+        request.size = head + sizes[i];
+        struct answer answer;
+        session_ask(session, &request, &answer);
+        assert_status(&answer, 200);
+        assert_true(answer_header(&answer, "ETag", tag, sizeof tag));
+        answer_free(&answer);
+        double before = metric_get(session, "kiln_jobs_submitted_total");
+        static const char *const patterns[] = {"If-None-Match: %s", "If-None-Match: \"a\", W/%s",
+                                               "If-None-Match: *"};
+        for (size_t row = 0; row < 3; row++) {
+            snprintf(header, sizeof header, row < 2 ? patterns[row] : "%s",
+                     row < 2 ? tag : patterns[2]);
+            request.headers[0] = header;
+            session_ask(session, &request, &answer);
+            assert_status(&answer, 412);
+            assert_header(&answer, "Content-Type", "application/problem+json");
+            assert_header(&answer, "ETag", tag);
+            assert_non_null(strstr(answer.body, "/problems/precondition-failed"));
+            answer_free(&answer);
+        }
+        assert_true(metric_get(session, "kiln_jobs_submitted_total") == before);
+        picture[head] ^= 1; /* another input */
+        snprintf(header, sizeof header, "If-None-Match: %s", tag);
+        session_ask(session, &request, &answer);
+        assert_status(&answer, 200);
+        answer_free(&answer);
+        picture[0] = 'X'; /* what is wrong with the request comes first */
+        request.headers[0] = "If-None-Match: *";
+        session_ask(session, &request, &answer);
+        assert_true(answer.status >= 400 && answer.status != 412);
+        answer_free(&answer);
+        free(picture);
+    }
 }
 
 static void methods(void **state) {
@@ -384,6 +477,60 @@ static void option_sources(void **state) {
     unlink(path);
 }
 
+/* Exit code of a daemon with this variable in its environment, and no other. */
+static int code_with(const char *name, const char *value, const char *const *arguments) {
+    setenv(name, value, 1);
+    int code = daemon_run(arguments);
+    unsetenv(name);
+    return code;
+}
+
+/* A line, a name and a value that is not what its writer meant stops the start. */
+static void mistakes_in_options_are_refused(void **state) {
+    (void)state;
+    static const char *const none[] = {"healthcheck", "--listen", "127.0.0.1:1", NULL};
+    assert_int_equal(code_with("KILN_MAX_BDY", "3", none), 2);
+    assert_int_equal(code_with("KILN_LOGLEVEL", "debug", none), 2);
+    assert_int_equal(code_with("KILN_QUEU", "3", none), 2);
+    assert_int_equal(code_with("KILN_max_body", "3000", none), 2);
+    assert_int_equal(code_with("KILN_MAX_BODY", "3000", none), 1); /* it runs and finds nobody */
+    assert_int_equal(code_with("KILN_SERVICE_HOST", "10.0.0.1", none), 1);
+    assert_int_equal(code_with("KILN_PORT", "tcp://10.0.0.1:80", none), 1);
+    assert_int_equal(code_with("KILN_PORT_8080_TCP", "tcp://10.0.0.1:80", none), 1);
+    assert_int_equal(code_with("KILN_OUR_OWN_NAME", "x", none), 1);
+    assert_int_equal(code_with("KILNS_QUEU", "x", none), 1);
+    char path[] = "/tmp/kiln-config-XXXXXX", line[4096];
+    const char *const config[] = {"healthcheck", "--listen", "127.0.0.1:1", "--config", path, NULL};
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    static const struct {
+        size_t blanks; /* between a comment's beginning and what looks like an option */
+        const char *end;
+        size_t size;
+        int code;
+    } rows[] = {{10, "\n", 1, 1},    {10, "", 0, 1},     {1077, "\n", 1, 1}, {1078, "\n", 1, 2},
+                {1087, "\n", 1, 2},  {2000, "\n", 1, 2}, {3000, "", 0, 2},   {5, "\0\n", 2, 2},
+                {0, "\n\n\n", 3, 1}, {10, "\r\n", 2, 1}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        static const char option[] = "queue = 5";
+        size_t size = 0;
+        line[size++] = '#';
+        memset(line + size, ' ', rows[i].blanks);
+        size += rows[i].blanks;
+        memcpy(line + size, option, sizeof option - 1);
+        size += sizeof option - 1;
+        memcpy(line + size, rows[i].end, rows[i].size);
+        assert_int_equal(pwrite(fd, line, size + rows[i].size, 0), size + rows[i].size);
+        assert_int_equal(ftruncate(fd, (off_t)(size + rows[i].size)), 0);
+        int code = daemon_run(config);
+        if (code != rows[i].code) {
+            fail_msg("row %zu: %d", i, code);
+        }
+    }
+    close(fd);
+    unlink(path);
+}
+
 static void roles(void **state) {
     (void)state;
     char listen[64], port_file[96];
@@ -495,6 +642,8 @@ int main(void) {
         cmocka_unit_test(negotiation),
         cmocka_unit_test(entity_tags),
         cmocka_unit_test(entity_tags_of_inputs),
+        cmocka_unit_test(posts_of_what_the_client_has),
+        cmocka_unit_test(entity_tags_of_devices),
         cmocka_unit_test(methods),
         cmocka_unit_test(keep_alive),
         cmocka_unit_test(pipelining),
@@ -503,6 +652,7 @@ int main(void) {
         cmocka_unit_test(metrics),
         cmocka_unit_test(crawlers),
         cmocka_unit_test(option_sources),
+        cmocka_unit_test(mistakes_in_options_are_refused),
         cmocka_unit_test(roles),
         cmocka_unit_test(log_json),
         cmocka_unit_test(notifications),

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define CLIENTS 32
@@ -51,7 +52,8 @@ static long sweeps_of(struct session *session, double seconds) {
     }
 }
 
-static const char *const long_flags[] = {"--max-iterations", "1000000000000", NULL};
+static const char *const long_flags[] = {"--max-iterations", "1000000000000", "--drain-timeout",
+                                         "120", NULL};
 
 /* One client in a thread of its own. */
 struct client {
@@ -85,12 +87,59 @@ static void metric_wait(struct session *session, const char *name, double least)
     }
 }
 
+static void draining_wait(struct session *session) {
+    double end = now_s() + 20;
+    int status = 200;
+    while (status == 200 && now_s() < end) {
+        struct answer answer;
+        session_get(session, "/readyz", &answer);
+        status = answer.status;
+        answer_free(&answer);
+    }
+    assert_int_equal(status, 503);
+}
+
+static void refused_check(const struct answer *answer) {
+    char value[16];
+    assert_status(answer, 503);
+    assert_true(answer_header(answer, "Retry-After", value, sizeof value));
+    assert_header(answer, "Content-Type", "application/problem+json");
+    assert_non_null(strstr(answer->body, "/problems/draining"));
+}
+
+/* On a connection of its own, which ends with the answer. */
+static void draining_expect(const struct daemon *daemon, const char *path, int status) {
+    struct session *session = session_create(daemon);
+    struct answer answer;
+    session_get(session, path, &answer);
+    assert_status(&answer, status);
+    assert_header(&answer, "Connection", "close");
+    if (status == 503) {
+        refused_check(&answer);
+    }
+    answer_free(&answer);
+    session_destroy(session);
+}
+
+/* A body is refused before it is read. */
+static void draining_post(const struct daemon *daemon) {
+    static const char head[] = "POST /v1/jacobi HTTP/1.1\r\nHost: localhost\r\n"
+                               "Content-Type: image/png\r\nContent-Length: 1000000\r\n\r\n";
+    char out[4096];
+    bool closed;
+    int fd = raw_open(daemon);
+    raw_exchange(fd, head, sizeof head - 1, out, sizeof out, 20, &closed);
+    close(fd);
+    assert_true(closed);
+    assert_memory_equal(out, "HTTP/1.1 503 ", 13);
+    assert_non_null(strstr(out, "Retry-After:"));
+}
+
 /* SIGTERM while jobs run and wait: all of them are answered, then the daemon ends with 0. */
 static void drain(void **state) {
     (void)state;
     struct client clients[6];
     struct daemon daemon;
-    struct answer answer;
     daemon_start(&daemon, long_flags);
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 0.4);
@@ -98,22 +147,7 @@ static void drain(void **state) {
     clients_start(clients, 6, &daemon, sweeps);
     metric_wait(session, "kiln_jobs_submitted_total", before + 6);
     daemon_signal(&daemon, SIGTERM);
-    /* a connection that is open is told so; a new one is not taken */
-    double end = now_s() + 20;
-    do {
-        session_get(session, "/readyz", &answer);
-        int status = answer.status;
-        char value[16];
-        if (status == 503) {
-            assert_true(answer_header(&answer, "Retry-After", value, sizeof value));
-            assert_header(&answer, "Connection", "close");
-        }
-        answer_free(&answer);
-        if (status != 200) {
-            break;
-        }
-        sleep_s(0.005);
-    } while (now_s() < end);
+    draining_wait(session);
     session_destroy(session);
     for (size_t i = 0; i < 6; i++) {
         pthread_join(clients[i].thread, NULL);
@@ -125,6 +159,45 @@ static void drain(void **state) {
     for (size_t i = 0; i < 6; i++) {
         answer_free(&clients[i].answer);
     }
+    assert_int_equal(daemon_wait(&daemon), 0);
+}
+
+/* While a job runs, probes are answered, on connections old and new; new jobs are not taken. The
+   job is cancelled then, so that nothing here depends on how fast it is. */
+static void drain_probes(void **state) {
+    char id[17], path[64];
+    struct client client;
+    struct daemon daemon;
+    struct answer answer;
+    (void)state;
+    daemon_start(&daemon, long_flags);
+    struct session *session = session_create(&daemon);
+    long sweeps = sweeps_of(session, 300);
+    double before = metric_get(session, "kiln_jobs_submitted_total");
+    clients_start(&client, 1, &daemon, sweeps);
+    metric_wait(session, "kiln_jobs_submitted_total", before + 1);
+    daemon_signal(&daemon, SIGTERM);
+    draining_wait(session);
+    session_destroy(session);
+    draining_expect(&daemon, "/readyz", 503);
+    draining_expect(&daemon, "/healthz", 200);
+    draining_expect(&daemon, "/v1/mandelbrot?width=8&height=8", 503);
+    draining_post(&daemon);
+    session = session_create(&daemon);
+    session_get(session, "/v1/jobs", &answer);
+    assert_status(&answer, 200);
+    const char *found = strstr(answer.body, "\"id\":\"");
+    assert_non_null(found);
+    snprintf(id, sizeof id, "%.16s", found + 6);
+    snprintf(path, sizeof path, "/v1/jobs/%s", id);
+    answer_free(&answer);
+    session_ask(session, &(struct request){.method = "DELETE", .path = path}, &answer);
+    assert_status(&answer, 204);
+    answer_free(&answer);
+    session_destroy(session);
+    pthread_join(client.thread, NULL);
+    assert_status(&client.answer, 409);
+    answer_free(&client.answer);
     assert_int_equal(daemon_wait(&daemon), 0);
 }
 
@@ -149,6 +222,32 @@ static void drain_timeout(void **state) {
     session_destroy(session);
     assert_int_equal(daemon_wait(&daemon), 0);
     assert_true(now_s() - began < 30);
+}
+
+/* An answer that nobody reads ends with --drain-timeout: the daemon used to wait for it after that
+   once more. */
+static void drain_unread(void **state) {
+    static const char request[] = "GET /v1/mandelbrot?width=2000&height=2000&max_iter=2&format=raw "
+                                  "HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    static const char *const flags[] = {"--drain-timeout", "1", NULL};
+    struct daemon daemon;
+    int small = 4096;
+    (void)state;
+    daemon_start(&daemon, flags);
+    struct session *session = session_create(&daemon);
+    double before = metric_get(session, "kiln_jobs_completed_total");
+    int fd = raw_open(&daemon);
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    assert_int_equal(send(fd, request, sizeof request - 1, MSG_NOSIGNAL), sizeof request - 1);
+    metric_wait(session, "kiln_jobs_completed_total", before + 1);
+    session_destroy(session);
+    double began = now_s();
+    daemon_signal(&daemon, SIGTERM);
+    assert_int_equal(daemon_wait(&daemon), 0);
+    double took = now_s() - began;
+    close(fd);
+    print_message("  ended after %.2f s with an answer unread\n", took);
+    assert_true(took < 5); /* it was 6 */
 }
 
 /* A second signal does not wait. */
@@ -384,6 +483,7 @@ static void deadline(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(drain),         cmocka_unit_test(drain_timeout),
+        cmocka_unit_test(drain_probes),  cmocka_unit_test(drain_unread),
         cmocka_unit_test(second_signal), cmocka_unit_test(worker_death),
         cmocka_unit_test(client_gone),   cmocka_unit_test(queue_full),
         cmocka_unit_test(deadline),

@@ -253,7 +253,7 @@ static void requests_are_told_without_secrets(void **state) {
     assert_string_equal(text_of(line, "trace_id"), TRACE);
     assert_string_equal(text_of(line, "parent_span_id"), PARENT);
     assert_string_not_equal(text_of(line, "device"), "");
-    assert_int_equal(strlen(text_of(line, "job")), 16);
+    assert_int_equal(strlen(text_of(line, "job")), 36);
     assert_memory_equal(response + 36, text_of(line, "span_id"), 16);
     assert_true(number_of(line, "status") == 200);
     assert_true(number_of(line, "bytes") == strtod(bytes, NULL));

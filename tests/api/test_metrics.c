@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define FAMILIES_MAX 128
 #define SERIES_MAX   4096
@@ -304,10 +305,57 @@ static void work_shows(void **state) {
     assert_true(metric_get(session, "kiln_cache_bytes") == 64 << 20);
 }
 
+/* What every dashboard looks for, with values that the kernel says too. */
+static void process_rows(void **state) {
+    struct answer answer;
+    char path[64];
+    (void)state;
+    session_get(session, "/metrics", &answer);
+    assert_status(&answer, 200);
+    const char *build = strstr(answer.body, "\nkiln_build_info{version=\"");
+    assert_non_null(build);
+    const char *rest = strstr(build, "\"} 1\n");
+    assert_non_null(rest);
+    answer_free(&answer);
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)daemon_.pid);
+    FILE *file = fopen(path, "r");
+    unsigned long space = 0;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file,
+                            "%*d (%*[^)]) %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d "
+                            "%*d %*d %*d %*d %*d %*u %lu",
+                            &space),
+                     1);
+    fclose(file);
+    double spent = metric_get(session, "process_cpu_seconds_total");
+    double open = metric_get(session, "process_open_fds");
+    double most = metric_get(session, "process_max_fds");
+    double virtual = metric_get(session, "process_virtual_memory_bytes");
+    double resident = metric_get(session, "process_resident_memory_bytes");
+    double started = metric_get(session, "process_start_time_seconds");
+    double uptime = metric_get(session, "kiln_uptime_seconds");
+    assert_true(spent > 0 && open > 3 && open < most);
+    assert_true(virtual > 0.5 * (double)space && virtual < 2 * (double)space);
+    assert_true(resident > 1e5 && resident < virtual);
+    assert_true(fabs((double)time(NULL) - uptime - started) < 5);
+    struct session *more[8];
+    for (size_t i = 0; i < 8; i++) {
+        more[i] = session_create(&daemon_);
+        session_get(more[i], "/healthz", &answer);
+        answer_free(&answer);
+    }
+    assert_true(metric_get(session, "process_open_fds") >= open + 8);
+    assert_true(metric_get(session, "process_start_time_seconds") == started);
+    for (size_t i = 0; i < 8; i++) {
+        session_destroy(more[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(grammar),
         cmocka_unit_test(work_shows),
+        cmocka_unit_test(process_rows),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

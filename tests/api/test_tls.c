@@ -16,7 +16,7 @@ static struct daemon secure;
 static int secure_setup(void **state) {
     (void)state;
     keyfolder_make(&folder);
-    keyfolder_certify(&folder);
+    keyfolder_certify(&folder, false);
     const char *flags[] = {
         "--tls-cert", folder.certificate, "--tls-key", folder.key,         "--http-threads",
         "2",          "--max-body",       "20000000",  "--max-iterations", "1000000000000",
@@ -85,10 +85,10 @@ static void old_protocols_are_refused(void **state) {
 
 /* A client of this test's own, by GnuTLS: curl itself may refuse what is to be tried. So may this
    machine's rules for GnuTLS: then there is nobody to try it. */
-static int handshake_with(const char *priorities) {
+static int handshake_to(const struct daemon *daemon, const char *priorities) {
     gnutls_certificate_credentials_t credentials;
     gnutls_session_t session;
-    int fd = raw_open(&secure), error;
+    int fd = raw_open(daemon), error;
     assert_int_equal(gnutls_certificate_allocate_credentials(&credentials), 0);
     assert_int_equal(gnutls_init(&session, GNUTLS_CLIENT), 0);
     error = gnutls_priority_set_direct(session, priorities, NULL);
@@ -107,12 +107,60 @@ static int handshake_with(const char *priorities) {
     return error;
 }
 
+static int handshake_with(const char *priorities) {
+    return handshake_to(&secure, priorities);
+}
+
 static void the_server_refuses_them_too(void **state) {
     (void)state;
     assert_int_not_equal(handshake_with("NORMAL:-VERS-ALL:+VERS-TLS1.0"), 0);
     assert_int_not_equal(handshake_with("NORMAL:-VERS-ALL:+VERS-TLS1.1"), 0);
     assert_int_equal(handshake_with("NORMAL:-VERS-ALL:+VERS-TLS1.2"), 0);
     assert_int_equal(handshake_with("NORMAL:-VERS-ALL:+VERS-TLS1.3"), 0);
+}
+
+/* Whoever records a connection and has the key later must not be able to read it; what is
+   encrypted must be authenticated as it is. */
+static void only_ephemeral_keys_and_authenticated_ciphers(void **state) {
+    (void)state;
+    static const struct {
+        const char *priorities;
+        bool taken;
+    } rows[] = {
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+RSA:-CIPHER-ALL:+AES-128-GCM", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-CBC:+AES-256-CBC", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-CBC:-MAC-ALL:+SHA1", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+3DES-CBC", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+ARCFOUR-128", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+ANON-ECDH", false},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-128-GCM", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+AES-256-GCM", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-CIPHER-ALL:+CHACHA20-POLY1305", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+DHE-RSA", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.2:-KX-ALL:+ECDHE-RSA", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+AES-128-GCM", true},
+        {"NORMAL:-VERS-ALL:+VERS-TLS1.3:-CIPHER-ALL:+CHACHA20-POLY1305", true},
+    };
+    struct keyfolder other;
+    struct daemon daemon;
+    keyfolder_make(&other);
+    keyfolder_certify(&other, true); /* of RSA, so that static RSA would be possible */
+    const char *flags[] = {"--tls-cert", other.certificate, "--tls-key", other.key, NULL};
+    daemon_start(&daemon, flags);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        int error = handshake_to(&daemon, rows[i].priorities);
+        if (error == GNUTLS_E_NO_PRIORITIES_WERE_SET) {
+            print_message("  this machine's GnuTLS has none of %s\n", rows[i].priorities);
+        } else if ((error == 0) != rows[i].taken) {
+            fail_msg("%s: %s", rows[i].priorities, gnutls_strerror(error));
+        }
+    }
+    /* and none of these with a key of an elliptic curve */
+    assert_int_not_equal(handshake_with(rows[0].priorities), 0);
+    assert_int_not_equal(handshake_with(rows[2].priorities), 0);
+    assert_int_equal(daemon_stop(&daemon), 0);
+    keyfolder_remove(&other);
 }
 
 /* An answer before the body was read reaches the client: the socket lingers under TLS as well. */
@@ -230,6 +278,7 @@ int main(void) {
         cmocka_unit_test(requests_go_over_tls),
         cmocka_unit_test(old_protocols_are_refused),
         cmocka_unit_test(the_server_refuses_them_too),
+        cmocka_unit_test(only_ephemeral_keys_and_authenticated_ciphers),
         cmocka_unit_test(early_refusals_arrive),
         cmocka_unit_test(plain_text_and_noise_are_no_handshake),
         cmocka_unit_test(hanging_up_cancels),

@@ -24,10 +24,14 @@ enum fault_what {
     FAULT_LIE,           /* claims a result larger than its bound */
     FAULT_FORGE,         /* the same in an answer of its own, then a second answer */
     FAULT_GARBAGE,       /* sends packets that make no sense */
+    FAULT_TIMES,         /* a good result, and phases that are no times */
+    FAULT_OPEN,          /* tries to open files that are none of a worker's business */
     FAULT_REPORT,        /* reports a device fault */
     FAULT_NONE,          /* fills the result after `ms` milliseconds */
-    FAULT_CANARY,        /* the canary: FAULT_REPORT while the file $KILN_FAULT_FILE names the
-                            device, else FAULT_NONE */
+    FAULT_CANARY,        /* the canary: FAULT_REPORT while there is a file $KILN_FAULT_FILE.DEVICE,
+                            else FAULT_NONE */
+    FAULT_PREPARE,       /* in the front, while the request is prepared: a reader that takes `ms`
+                            milliseconds of work, with cancellation points */
     FAULT_COUNT
 };
 

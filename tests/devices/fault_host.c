@@ -5,6 +5,8 @@
 #include "kernels/mandelbrot.h"
 #include "tests/devices/fault.h"
 
+#include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -118,6 +120,30 @@ static enum kiln_status forge(struct task *task) {
     return KILN_OK;
 }
 
+/* Files and folders that every user may read; tells the last one that opens. */
+static enum kiln_status open_files(struct task *task) {
+    static const char *const paths[] = {"/etc/passwd",
+                                        "/etc/hostname",
+                                        "/proc/1/cmdline",
+                                        "/",
+                                        "/proc",
+                                        "/etc",
+                                        "/proc/self/root/etc/passwd",
+                                        "/proc/version",
+                                        "/usr/bin/env",
+                                        "/dev/null"};
+    const char *opened = "none";
+    for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++) {
+        int fd = open(paths[i], O_RDONLY | O_CLOEXEC);
+        if (fd >= 0) {
+            close(fd);
+            opened = paths[i];
+        }
+    }
+    snprintf(task->detail, sizeof task->detail, "opened: %s", opened);
+    return KILN_UNSUPPORTED;
+}
+
 enum kiln_status fault_host(struct task *task, enum fault_what what) {
     static const char nonsense[] = "no packet of the protocol";
     switch (what) {
@@ -150,6 +176,14 @@ enum kiln_status fault_host(struct task *task, enum fault_what what) {
         return KILN_OK;
     case FAULT_FORGE:
         return forge(task);
+    case FAULT_TIMES:
+        task->timing->upload = 1e300;
+        task->timing->kernel = INFINITY;
+        task->timing->download = NAN;
+        task->timing->encode = 1e19;
+        return KILN_OK;
+    case FAULT_OPEN:
+        return open_files(task);
     case FAULT_GARBAGE:
         send_everywhere(nonsense, sizeof nonsense, 3, 64);
         break;

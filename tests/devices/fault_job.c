@@ -4,9 +4,12 @@
  */
 #include "tests/devices/fault.h"
 
+#include "compute/cancel.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #define AT(member) offsetof(struct fault_params, member)
@@ -25,9 +28,12 @@ static const char *const whats[] = {
     [FAULT_LIE] = "lie",
     [FAULT_FORGE] = "forge",
     [FAULT_GARBAGE] = "garbage",
+    [FAULT_TIMES] = "times",
+    [FAULT_OPEN] = "open",
     [FAULT_REPORT] = "report",
     [FAULT_NONE] = "none",
     [FAULT_CANARY] = "canary",
+    [FAULT_PREPARE] = "prepare",
     [FAULT_COUNT] = NULL,
 };
 
@@ -78,7 +84,15 @@ static const enum format formats[] = {FORMAT_RAW, FORMAT_NONE};
 
 static void check(void *params, const struct input *input, const uint8_t *data, enum format format,
                   const struct limits *limits, struct complaints *complaints) {
-    (void)params, (void)input, (void)data, (void)format, (void)limits, (void)complaints;
+    const struct fault_params *fault = params;
+    const struct timespec pause = {.tv_nsec = 1000000};
+    (void)input, (void)data, (void)format, (void)limits, (void)complaints;
+    for (int64_t i = 0; fault->what == FAULT_PREPARE && i < fault->ms; i++) {
+        if (cancel_point(CANCEL_STRIDE)) {
+            return;
+        }
+        nanosleep(&pause, NULL);
+    }
 }
 
 static enum kiln_status plan(const void *raw, const struct input *input, enum format format,
@@ -91,17 +105,13 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     return KILN_OK;
 }
 
-/* Does $KILN_FAULT_FILE name this device? */
+/* Is there a file $KILN_FAULT_FILE.<device>? It need not be read, which a worker may not. */
 static bool file_names(const char *device) {
     const char *path = getenv("KILN_FAULT_FILE");
-    char line[32] = "";
-    FILE *file = path ? fopen(path, "r") : NULL;
-    bool named =
-        file && fgets(line, sizeof line, file) && strncmp(line, device, strlen(device)) == 0;
-    if (file) {
-        fclose(file);
-    }
-    return named;
+    char name[256];
+    struct stat status;
+    return path && snprintf(name, sizeof name, "%s.%s", path, device) < (int)sizeof name &&
+           stat(name, &status) == 0;
 }
 
 static enum kiln_status deed(struct task *task, enum fault_what what) {
@@ -121,8 +131,10 @@ static enum kiln_status run(struct task *task) {
     const struct fault_params *params = task->params;
     struct timespec wait = {.tv_sec = params->ms / 1000, .tv_nsec = params->ms % 1000 * 1000000};
     enum kiln_status status = task->backend->phase(task->stream, PHASE_KERNEL);
-    nanosleep(&wait, NULL);
-    if (status == KILN_OK && params->what != FAULT_NONE) {
+    if (params->what != FAULT_PREPARE) { /* which has waited already */
+        nanosleep(&wait, NULL);
+    }
+    if (status == KILN_OK && params->what != FAULT_NONE && params->what != FAULT_PREPARE) {
         status = deed(task, (enum fault_what)params->what);
     }
     if (status != KILN_OK || task->size > 0) {

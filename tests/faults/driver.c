@@ -215,22 +215,26 @@ static void *memory(size_t size) {
 }
 
 CUresult cuMemAlloc(CUdeviceptr *address, size_t size) {
+    fake_driver.memory++;
     CALL *address = (CUdeviceptr)memory(size);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemFree(CUdeviceptr address) {
+    fake_driver.memory++;
     free((void *)address);
     RELEASE return CUDA_SUCCESS;
 }
 
 CUresult cuMemHostAlloc(void **address, size_t size, unsigned flags) {
+    fake_driver.memory++;
     (void)flags;
     CALL *address = memory(size);
     return CUDA_SUCCESS;
 }
 
 CUresult cuMemFreeHost(void *address) {
+    fake_driver.memory++;
     free(address);
     RELEASE return CUDA_SUCCESS;
 }

@@ -10,6 +10,7 @@ struct fake_driver {
     long fail_at;       /* number of the call that fails, from 1; 0: none */
     int code;           /* what it answers */
     long calls, live;   /* calls so far; objects that exist */
+    long memory;        /* calls that take or free memory, which stop all streams */
     const char *failed; /* name of the call that failed, or NULL */
 };
 

@@ -108,6 +108,44 @@ static void stream_use(struct stream *stream) {
     }
 }
 
+/* Calls about memory that a job makes which takes `count` pieces of a chunk's size. */
+static long pieces_take(struct stream *stream, int count) {
+    struct timing timing = {0};
+    long before = fake->memory;
+    EXPECT(backend->begin(stream, NULL) == KILN_OK);
+    for (int i = 0; i < count; i++) {
+        EXPECT(backend->reserve(stream, (size_t)64 << 20) != NULL);
+        EXPECT(backend->host(stream, (size_t)16 << 20) != NULL);
+    }
+    EXPECT(backend->finish(stream, &timing) == KILN_OK);
+    return fake->memory - before;
+}
+
+/* Other streams' kernels wait for every call that frees memory. So a job that is like one before it
+   makes none, not even in its begin; the chunks are joined when no stream has a job. */
+static void memory_check(struct device *device) {
+    struct stream *one = NULL, *other = NULL;
+    EXPECT(backend->stream_create(device, &one) == KILN_OK);
+    EXPECT(backend->stream_create(device, &other) == KILN_OK);
+    EXPECT(pieces_take(one, 3) > 0); /* it grows */
+    for (int i = 3; i > 0; i--) {
+        EXPECT(backend->rest(one, false));
+        EXPECT(pieces_take(one, i) == 0);
+    }
+    long before = fake->memory;
+    EXPECT(backend->begin(other, NULL) == KILN_OK);
+    EXPECT(backend->rest(one, true)); /* not now: later */
+    EXPECT(fake->memory == before);
+    struct timing timing = {0};
+    EXPECT(backend->finish(other, &timing) == KILN_OK);
+    EXPECT(!backend->rest(one, true));
+    EXPECT(fake->memory > before);
+    EXPECT(pieces_take(one, 3) == 0);
+    EXPECT(!backend->rest(one, false));
+    backend->stream_destroy(other);
+    backend->stream_destroy(one);
+}
+
 static void device_use(struct device *device) {
     static char buffer[65536];
     struct stream *stream = NULL;
@@ -137,6 +175,11 @@ static void child_run(long fail_at, int code, struct fake_driver *told) {
     EXPECT(status == KILN_OK || (fake->failed && why[0] != '\0'));
     if (device) {
         device_use(device);
+    }
+    if (device && fail_at == 0) {
+        long calls = fake->calls;
+        memory_check(device);
+        fake->calls = calls; /* none of these is to fail */
     }
     backend->close(device);
     *told = *fake;

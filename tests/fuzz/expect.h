@@ -45,13 +45,21 @@ static inline void image_write_check(const struct image_info *info, const int32_
     EXPECT(file && pixels && back);
     planes_quantize(NULL, planes, SAMPLE_INT32, info->width, info->height, info->channels,
                     info->depth, 0, 1, pixels);
-    struct picture picture = {info->width, info->height, info->channels, info->depth, pixels, NULL};
+    struct picture picture = {info->width,
+                              info->height,
+                              info->channels,
+                              info->depth,
+                              pixels,
+                              NULL,
+                              info->quantum.scale != 0 ? &info->quantum : NULL};
     EXPECT(write(&picture, file, bound, &size) == KILN_OK);
     EXPECT(size <= bound);
     EXPECT(image_probe(file, size, FORMAT_NONE, EXPECT_PIXELS_MAX, &again, why, sizeof why) ==
            KILN_OK);
     EXPECT(again.width == info->width && again.height == info->height);
     EXPECT(again.channels == info->channels && again.depth == info->depth);
+    EXPECT(again.quantum.offset == info->quantum.offset &&
+           again.quantum.scale == info->quantum.scale && again.quantum.bits == info->quantum.bits);
     EXPECT(image_read(NULL, file, size, &again, SAMPLE_INT32, 0, 1, back, why, sizeof why) ==
            KILN_OK);
     EXPECT(memcmp(back, planes, count * 4) == 0);

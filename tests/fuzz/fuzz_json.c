@@ -46,7 +46,7 @@ static void numbers_check(const struct json_value *array, size_t count, size_t f
     size_t bad = SIZE_MAX;
     double *out = malloc(count * sizeof *out + 1);
     EXPECT(out);
-    size_t read = json_numbers(array, out, count, &bad);
+    size_t read = json_numbers(array, false, out, count, &bad);
     if (first_other == SIZE_MAX)
         EXPECT(read == count);
     else

@@ -252,8 +252,32 @@ def make_csv():
         "bad-bytes": bytes(range(256)),
         "bad-comma": "1,5;2,5\n",
     }
-    for name, data in files.items():
-        save("fuzz_csv", name, data)
+    surveys = {
+        "ztf": "oid,hjd,mjd,mag,magerr,catflags,filtercode\n6861,2458000.5,58000,15.2,0.02,0,zr\n",
+        "asassn": "HJD,UT Date,Camera,mag,mag_err,flux(mJy),flux_err,Filter\n"
+                  "2458000.5,2017-09-03.4,bd,15.2,0.02,3.1,0.1,V\n2458001.5,x,bd,>17.2,99.99,.1,.1,V\n",
+        "gaia": "source_id,band,time,mag,flux,flux_error,flux_over_error\n58,G,1700.5,14.2,3e4,12.5,2400\n",
+        "kepler": "TIME,SAP_FLUX,SAP_FLUX_ERR,PDCSAP_FLUX,PDCSAP_FLUX_ERR,SAP_QUALITY\n"
+                  "131.5,1e4,3.2,1.1e4,3.3,0\n131.6,,,,,16\n",
+        "atlas": "###MJD m dm uJy duJy F\n58000.1 16.1 .02 1300 20 o\n",
+        "ogle": " 2455260.85336 15.283 0.003\n 2455261.8 15.2  0.003\n",
+        "ecsv": "# %ECSV 1.0\n# ---\ntime flux flux_err\n1 \"\" 3\n",
+        "missing": "t,y,dy\n1,nan,3\n4,null,\n--,N/A,6\n",
+        "partly": "time,temperature\n1,2\n",
+        "guess": "time,flux,flux_total_err\n1,2,3\n",
+        "twice": "time,mag,mag,err\n1,2,3,4\n",
+        "wide": ",".join("c%d" % i for i in range(256)) + "\n",
+        "bad-wide": ",".join("c%d" % i for i in range(257)) + "\n",
+        "bad-after": '"t",y\n1,"2"3\n',
+    }
+    # The first byte chooses columns: bits 0 to 2 which, bit 3 by name, the rest from where on.
+    for name, data in {**files, **surveys}.items():
+        data = data if isinstance(data, bytes) else data.encode()
+        save("fuzz_csv", name, b"\0" + data)
+    for name, how, data in (("by-number", 0x17, files["named"]), ("by-name", 0x0f, surveys["ztf"]),
+                            ("y-by-name", 0x3a, surveys["gaia"]), ("bare", 0x27, "1,2,3,4,5,6\n"),
+                            ("same", 0x13, surveys["kepler"])):
+        save("fuzz_csv", name, bytes([how]) + data.encode())
 
 
 def make_base64():
@@ -273,16 +297,41 @@ def make_base64():
         save("fuzz_base64", name, data)
 
 
+def make_quantum():
+    texts = {
+        "plain": "offset=32768&scale=1&bits=8", "short": "offset=0&scale=-4",
+        "real": "offset=-1.25e-3&scale=0.0625&bits=16",
+        "long": "offset=-1.2345678901234567e-300&scale=-1.2345678901234567e-300&bits=16",
+        "bad-zero": "offset=1&scale=0", "bad-underflow": "offset=1&scale=1e-999",
+        "bad-huge": "offset=1e999&scale=1", "bad-bits": "offset=1&scale=1&bits=12",
+        "bad-order": "scale=1&offset=1", "bad-more": "offset=1&scale=1&bits=8&x=1",
+        "bad-nan": "offset=nan&scale=1", "bad-cut": "offset=1&scale=", "bad-empty": "",
+    }
+    for name, text in texts.items():
+        save("fuzz_quantum", name, text)
+        body = b"kiln:quantization\0" + text.encode()
+        if name in ("plain", "real", "bad-zero"):
+            save("fuzz_png", "quantum-" + name,
+                 png(2, 1, 16, 0, b"\0\x80\0\x80\1", chunk(b"tEXt", body)))
+            save("fuzz_pgm", "quantum-" + name,
+                 b"P5\n# kiln:quantization " + text.encode() + b"\n2 1\n65535\n\x80\0\x80\1")
+    save("fuzz_png", "quantum-checksum", png(2, 1, 16, 0, b"\0\x80\0\x80\1",
+         chunk(b"tEXt", b"kiln:quantization\0offset=1&scale=1")[:-1] + b"x"))
+    save("fuzz_pgm", "quantum-pam", b"P7\n# kiln:quantization offset=1&scale=2\nWIDTH 1\nHEIGHT 1\n"
+         b"DEPTH 1\nMAXVAL 255\nENDHDR\na")
+
+
 def make_keys():
     key = "%s sha256:%s %s"
     one, two = "0123456789abcdef" * 4, "f" * 64
     files = {
         "empty": "",
         "comment": "# nothing\n\n  \t\n",
-        "one": key % ("alice", one, "read"),
+        "one": key % ("alice", one, "read") + "\n",
+        "cut": key % ("alice", one, "read rate=1"),
         "limits": key % ("bob-2.x_", one, "compute,read") + " rate=0.5 burst=3 concurrency=4\n",
-        "tabs": "\t" + (key % ("a", one, "admin")).replace(" ", "\t") + "\r\n# end",
-        "two": key % ("a", one, "read") + "\n" + key % ("b", two, "admin,compute,read rate=20"),
+        "tabs": "\t" + (key % ("a", one, "admin")).replace(" ", "\t") + "\r\n# end\n",
+        "two": key % ("a", one, "read") + "\n" + key % ("b", two, "admin,compute,read rate=20") + "\n",
         "bad-twice": key % ("a", one, "read") + "\n" + key % ("a", two, "read"),
         "bad-same": key % ("a", one, "read") + "\n" + key % ("b", one, "read"),
         "bad-id": key % ("a b", one, "read"),
@@ -304,6 +353,82 @@ def make_keys():
     }
     for name, data in files.items():
         save("fuzz_keys", name, data)
+
+
+def make_wire():
+    """The first byte chooses how the rest is cut into pieces."""
+    post = "POST /a?b=c HTTP/1.1\r\nHost: x\r\n"
+    chunked = post + "Transfer-Encoding: chunked\r\n\r\n"
+    get = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+    cases = {
+        "get": get,
+        "get-1.0": "GET / HTTP/1.0\r\n\r\n",
+        "pipelined": get + "\r\n" + get + get,
+        "blanks": "GET /?a?b HTTP/1.1\r\nHost: \tx \t\r\nA:b\r\nC:\r\n\r\n" + get,
+        "cookie": "GET / HTTP/1.1\r\nCookie: a=b\r\nHost: x\r\nCookie: c\r\n\r\n" + get,
+        "expect": post + "Expect: 100-continue\r\n\r\n" + get,
+        "expect-body": post + "Expect: 100-continue\r\nContent-Length: 3\r\n\r\nabc" + get,
+        "expect-other": post + "Expect: x\r\n\r\n" + get,
+        "names": post + "X-Request-Id: abc\r\ntraceparent: 00-1-2-3\r\nHost: y\r\n\r\n" + get,
+        "length": post + "Content-Length: 3\r\n\r\nabc" + get,
+        "length-short": post + "Content-Length: 9\r\n\r\nabc",
+        "length-two": post + "Content-Length: 3\r\nContent-Length: 3\r\n\r\nabc",
+        "length-plus": post + "Content-Length: +3\r\n\r\nabc",
+        "length-coding": post + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "coding-gzip": post + "Transfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
+        "coding-1.0": "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "folded": post + "A: b\r\n c\r\n\r\n" + get,
+        "no-name": post + ": b\r\n\r\n" + get,
+        "no-colon": post + "A\r\n\r\n" + get,
+        "nul": post + "A: \0\r\n\r\n" + get,
+        "lone-lf": "GET / HTTP/1.1\nHost: x\n\n",
+        "lone-cr": post + "A: b\rC: d\r\n\r\n",
+        "no-host": "GET / HTTP/1.1\r\n\r\n" + get,
+        "two-blanks": "GET  / HTTP/1.1\r\nHost: x\r\n\r\n" + get,
+        "fragment": "GET /#a?b HTTP/1.1\r\nHost: x\r\n\r\n" + get,
+        "http2": "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        "tls": "\x16\x03\x01",
+        "chunks": chunked + "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n" + get,
+        "chunks-two": (chunked + "1\r\na\r\n0\r\n\r\n") * 2,
+        "chunks-zeros": chunked + "0003\r\nabc\r\n000\r\n\r\n" + get,
+        "chunks-short": chunked + "30\r\nabc",
+        "chunks-large": chunked + "300\r\n" + 768 * "a" + "\r\n300\r\n" + 768 * "b",
+        "chunks-huge": chunked + "ffffffffffffffff\r\nabc",
+        "chunks-digits": chunked + "00000000000000001\r\na\r\n0\r\n\r\n",
+        "chunks-lf": chunked + "3\nabc\r\n0\r\n\r\n" + get,
+        "chunks-data-lf": chunked + "3\r\nabc\n0\r\n\r\n" + get,
+        "chunks-end-lf": chunked + "3\r\nabc\r\n0\r\n\n" + get,
+        "chunks-sign": chunked + "+3\r\nabc\r\n0\r\n\r\n",
+        "chunks-blank": chunked + "3 \r\nabc\r\n0\r\n\r\n",
+        "extension": chunked + '3;a;b=c ; d = "e;\\"" ;f\r\nabc\r\n0;g\r\n\r\n' + get,
+        "extension-lf": chunked + "3;a\nabc\r\n0\r\n\r\n" + get,
+        "extension-quote": chunked + '3;a="\r\nabc\r\n0\r\n\r\n' + get,
+        "extension-none": chunked + "3;\r\nabc\r\n0\r\n\r\n" + get,
+        "extension-long": chunked + "3;" + 300 * "a" + "\r\nabc\r\n0\r\n\r\n" + get,
+        "trailers": chunked + "3\r\nabc\r\n0\r\nA:\r\nB: c\r\n\r\n" + get,
+        "trailer-nul": chunked + "0\r\nA: \0\r\n\r\n" + get,
+        "trailer-folded": chunked + "0\r\nA: b\r\n c\r\n\r\n" + get,
+        "trailer-lf": chunked + "0\r\nA: b\n\r\n" + get,
+        "trailer-no-name": chunked + "0\r\n: b\r\n\r\n" + get,
+    }
+    for number, (name, text) in enumerate(cases.items()):
+        save("fuzz_wire", name, bytes([number]) + text.encode("latin-1"))
+
+
+def make_origin():
+    files = {
+        "same": "127.0.0.1:8080\nhttp://127.0.0.1:8080",
+        "page": "kiln.example\nhttps://kiln.example:443/a?b#c",
+        "other": "localhost:8080\nhttps://evil.example/http://localhost:8080",
+        "port": "localhost:80\nhttp://LOCALHOST",
+        "null": "localhost\nnull",
+        "six": "[::1]:8080\nhttp://[::1]:8080/",
+        "bare": "a\n://",
+        "empty": "\nhttp://",
+        "ports": ":443\nhttps://:443",
+    }
+    for name, data in files.items():
+        save("fuzz_origin", name, data)
 
 
 def make_trace():
@@ -340,7 +465,97 @@ def make_trace():
         save("fuzz_trace", name, data)
 
 
+def make_multipart():
+    """A line with the Content-Type, then the body."""
+    def form(parts, boundary="XX", head="multipart/form-data; boundary=%s", before="", after="\r\n"):
+        body = before
+        for headers, data in parts:
+            body += "--%s\r\n%s\r\n\r\n%s\r\n" % (boundary, headers, data)
+        return head % boundary + "\n" + body + "--" + boundary + "--" + after
+
+    def field(name, data, more=""):
+        return ('Content-Disposition: form-data; name="%s"%s' % (name, more), data)
+
+    image = ('Content-Disposition: form-data; name="image"; filename="a.png"\r\n'
+             "Content-Type: image/png; x=y", "\x89PNG\r\n--X\r\n--XY")
+    files = {
+        "fields": form([field("width", "64"), field("format", "json")]),
+        "file": form([field("iterations", "10"), image]),
+        "empty-part": form([field("a", "")]),
+        "none": form([]),
+        "preamble": form([field("a", "1")], before="hello\r\n"),
+        "epilogue": form([field("a", "1")], after="\r\nthe end"),
+        "quoted-boundary": form([field("a", "1")], "a b", 'multipart/form-data; boundary="%s"'),
+        "long-boundary": form([field("a", "1")], "x" * 70),
+        "escaped": form([field('a\\"b\\\\', "1")]),
+        "token-name": form([("content-disposition:form-data;name=a;filename=b", "1")]),
+        "star-name": form([("Content-Disposition: form-data; name=a; filename*=utf-8''b", "1")]),
+        "blanks": form([field("a", "1")]).replace("--XX\r\n", "--XX \t\r\n"),
+        "nearly": form([field("a", "\r\n--X\r\n-\r\n--")]),
+        "bad-no-boundary": "multipart/form-data\n--XX--",
+        "bad-boundary": form([field("a", "1")], "x" * 71),
+        "bad-boundary-blank": form([field("a", "1")], "x ", 'multipart/form-data; boundary="%s"'),
+        "bad-quote": form([field("a", "1")], head='multipart/form-data; boundary="%s'),
+        "bad-no-end": form([field("a", "1")])[:-6],
+        "bad-no-name": form([("Content-Disposition: form-data", "1")]),
+        "bad-not-form": form([('Content-Disposition: attachment; name="a"', "1")]),
+        "bad-no-colon": form([("nothing", "1")]),
+        "bad-nul": form([field("a\0b", "1")]),
+        "bad-long-header": form([field("a" * 5000, "1")]),
+        "bad-long-name": form([field("a" * 200, "1")]),
+        "bad-many": form([field("a", "1")] * 129),
+        "bad-delimiter": form([field("a", "1")]).replace("--XX\r\n", "--XXY\r\n"),
+        "empty": "",
+    }
+    for name, data in files.items():
+        save("fuzz_multipart", name, data.encode("latin-1"))
+
+
+def make_url():
+    files = {
+        "root": "/", "all": "*", "path": "/v1/jobs/types", "tile": "/v1/mandelbrot/tiles/3/2/3@2x.png",
+        "query": "/v1/mandelbrot?width=64&height=48&colormap=viridis",
+        "pairs": "/a?&&a=1&b&=c&d==&e=%26%3d+%2B", "plus": "/a+b?a+b=c+d",
+        "escapes": "/%41%2f%c3%a9?%41=%c3%a9", "empty-segments": "//a///b/", "dots": "/../a/./b",
+        "absolute": "http://host:1/v1/jobs?x=1", "absolute-bare": "HTTPS://host", "absolute-query": "http://h?a=b",
+        "many": "/a" * 12, "bad-many": "/a" * 13, "bad-nul": "/a%00b", "bad-escape": "/a%4", "bad-hex": "/a%zz",
+        "bad-control": "/a%1fb?c=%7f", "bad-fragment": "/a#b", "bad-start": "a/b", "bad-query": "/a?b=%",
+        "blanks": "/a%09b?c=%0d%0a", "long": "/" + "a" * 8000, "bytes": b"/\xff\x80?\xfe=\xe9", "empty": "",
+    }
+    for name, data in files.items():
+        save("fuzz_url", name, data)
+
+
+def make_accept():
+    files = {
+        "any": "*/*", "one": "image/png", "browser": "text/html,application/xhtml+xml,application/xml;q=0.9,"
+        "image/avif,image/webp,*/*;q=0.8", "axios": "application/json, text/plain, */*",
+        "qualities": "application/x-npy;q=0.5, image/png;q=0.25, application/json", "type": "image/*;q=0.2,*/*;q=0.1",
+        "none": "text/html", "zero": "*/*;q=0", "zero-one": "*/*, image/png;q=0", "case": "IMAGE/PNG;Q=1",
+        "quoted": 'image/png;x="a,b;q=0";q=0.5, text/csv', "bad-quote": 'image/png;x="a, text/csv',
+        "bad-escape": 'image/png;x="a\\', "bad-quality": "image/png;q=2,text/csv;q=-1,application/json;q=x",
+        "exponents": "image/png;q=1e-999,text/csv;q=0x1p3", "commas": ",,, image/png ,,;q=1,", "no-slash": "png, json",
+        "long": "a/" + "b" * 200 + ", image/png", "spaces": " \timage/png \t; \tq=0.3\t, text/csv", "empty": "",
+        "names": "text/csv;charset=utf-8, application/octet-stream, image/x-portable-graymap",
+    }
+    for name, data in files.items():
+        save("fuzz_accept", name, data)
+
+
+def make_etag():
+    tag = '"08a0a8095942b35e59f34283d02fa647"'
+    files = {
+        "same": tag, "weak": "W/" + tag, "list": '"a", W/"b,c" ,' + tag, "star": "*", "star-blank": " * ",
+        "bad-star": "*, x", "bad-star-word": "*a", "other": '"x"', "cut": tag[:-1], "bare": tag.strip('"'),
+        "bad-quote": '"a, ' + tag, "weak-lower": "w/" + tag, "commas": ",,,", "inside": '"x' + tag + '"',
+        "weak-twice": "W/W/" + tag, "words": "a b c", "empty": "",
+    }
+    for name, data in files.items():
+        save("fuzz_etag", name, data)
+
+
 if __name__ == "__main__":
     for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
-                 make_keys, make_trace):
+                 make_keys, make_trace, make_wire, make_quantum, make_multipart, make_url, make_accept,
+                 make_etag, make_origin):
         make()

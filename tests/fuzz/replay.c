@@ -1,9 +1,11 @@
 /*
  * replay.c: runs a fuzz target over its corpus and a fixed number of mutations of it.
  *
- *     fuzz_png [--mutations N] [--seed S] [--only I] directory…
+ *     fuzz_png [--mutations N] [--seconds T] [--seed S] [--only I] directory…
  *
- * The same inputs every time: mutation i depends on the seed and i alone. Inputs run in child
+ * The same inputs every time: mutation i depends on the seed and i alone. All files of the corpus
+ * are run, then mutations until there were N of them or T seconds have passed: a busy machine
+ * tries fewer, and says how many, but does not fail. Inputs run in child
  * processes, each doing as many as it can, so that a crash or an endless loop costs one input; the
  * parent reads from shared memory how far a child came, names the input and goes on behind it.
  * With libFuzzer this file is left out.
@@ -17,14 +19,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FILES_MAX     4096
 #define FILE_SIZE_MAX (1u << 20)
 #define INPUT_MAX     (2u << 20)
 #define FAILURES_MAX  20 /* then it is time to stop */
-#define SECONDS_MAX   20 /* one input may take */
+#define SECONDS_MAX   20 /* of the processor that one input may take */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -196,44 +200,68 @@ static void input_run(uint64_t i, uint8_t *input) {
     if (!exact)
         abort();
     memcpy(exact, input, size);
-    alarm(SECONDS_MAX);
+    /* not by the clock: other programs' work is not this input's */
+    setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = SECONDS_MAX}, NULL);
     LLVMFuzzerTestOneInput(exact, size);
-    alarm(0);
+    setitimer(ITIMER_PROF, &(struct itimerval){0}, NULL);
     free(exact);
 }
 
-/* Runs [first, end) in a child; returns where it stopped: `end`, or the input that broke it. */
-static uint64_t batch_run(uint64_t first, uint64_t end, volatile uint64_t *progress,
+static double clock_seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* What the children tell the parent. */
+struct progress {
+    volatile uint64_t at;
+    volatile bool late; /* the time was over before the input `at` */
+};
+
+/* Runs [first, end) in a child, mutations only until `until`; returns where it stopped: `end`, or
+   the input that broke it or was not begun. */
+static uint64_t batch_run(uint64_t first, uint64_t end, double until, struct progress *progress,
                           uint8_t *input) {
     int status = 0;
-    *progress = first;
+    progress->at = first;
     fflush(NULL);
     pid_t child = fork();
     if (child < 0)
         return first;
     if (child == 0) {
-        for (uint64_t i = first; i < end; i++) {
-            *progress = i;
-            input_run(i, input);
+        for (uint64_t i = first; i < end && !progress->late; i++) {
+            progress->at = i;
+            progress->late = i >= file_count && clock_seconds() > until;
+            if (!progress->late)
+                input_run(i, input);
         }
-        *progress = end;
+        progress->at = progress->late ? progress->at : end;
         exit(0); /* through the leak check */
     }
-    if (waitpid(child, &status, 0) != child || status != 0)
-        return *progress < end ? *progress : end - 1;
-    return end;
+    if (waitpid(child, &status, 0) != child || status != 0) {
+        progress->late = false;
+        return progress->at < end ? progress->at : end - 1;
+    }
+    return progress->at;
 }
 
-static int replay(uint64_t first, uint64_t end, uint8_t *input) {
+static int replay(uint64_t first, uint64_t end, double seconds, uint8_t *input) {
     uint64_t failed = 0, at = first;
-    volatile uint64_t *progress =
+    double until = clock_seconds() + seconds;
+    struct progress *progress =
         mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (progress == MAP_FAILED)
         return 2;
     while (at < end && failed < FAILURES_MAX) {
-        at = batch_run(at, end, progress, input);
+        at = batch_run(at, end, until, progress, input);
         if (at == end)
             break;
+        if (progress->late) {
+            printf("%llu of %llu mutations in %.0f s\n", (unsigned long long)(at - file_count),
+                   (unsigned long long)(end - file_count), seconds);
+            break;
+        }
         size_t size;
         const struct file *file = input_make(at, input, &size);
         fprintf(stderr, "FAILED: %s, %s; again with --seed %llu --only %llu\n", file->path,
@@ -249,9 +277,12 @@ static int replay(uint64_t first, uint64_t end, uint8_t *input) {
 
 int main(int count, char **arguments) {
     uint64_t mutations = 0, only = UINT64_MAX;
+    double seconds = 1e9;
     for (int i = 1; i < count; i++) {
         if (strcmp(arguments[i], "--mutations") == 0 && i + 1 < count)
             mutations = strtoull(arguments[++i], NULL, 10);
+        else if (strcmp(arguments[i], "--seconds") == 0 && i + 1 < count)
+            seconds = strtod(arguments[++i], NULL);
         else if (strcmp(arguments[i], "--seed") == 0 && i + 1 < count)
             seed = strtoull(arguments[++i], NULL, 10);
         else if (strcmp(arguments[i], "--only") == 0 && i + 1 < count)
@@ -263,7 +294,8 @@ int main(int count, char **arguments) {
     }
     uint8_t *input = malloc(INPUT_MAX + FILE_SIZE_MAX);
     if (file_count == 0 || !input) {
-        fprintf(stderr, "usage: %s [--mutations N] [--seed S] [--only I] directory…\n",
+        fprintf(stderr,
+                "usage: %s [--mutations N] [--seconds T] [--seed S] [--only I] directory…\n",
                 arguments[0]);
         return 2;
     }
@@ -271,7 +303,7 @@ int main(int count, char **arguments) {
         input_run(only, input);
         return 0;
     }
-    int result = replay(0, file_count + mutations, input);
+    int result = replay(0, file_count + mutations, seconds, input);
     for (size_t i = 0; i < file_count; i++) {
         free(files[i].path);
         free(files[i].bytes);

@@ -1,12 +1,12 @@
 /*
- * colorize.c: checks of the kernel `colorize` against the formulas of Matplotlib in double, within
- * 1 of 255.
+ * colorize.c: checks of the kernel `colorize`: bytes equal to its header's arithmetic sample by
+ * sample, which makes all backends equal, and within 1 of 255 of Matplotlib's formulas in double.
  *
- * Random samples stay clear of the field values where the colour index changes, since there a
- * rounding error may pick the neighbour's colour; the values that the contract fixes (negative, 0,
- * limit and beyond, infinity, NaN) are always among them.
+ * For those, random samples stay clear of the field values where the colour index changes, since
+ * there a rounding error may pick the neighbour's colour; the values that the contract fixes
+ * (negative, 0, vmax and beyond, infinity, NaN) are always among them.
  */
-#include "kernels/colorize.h"
+#include "kernels/colorize_colour.h"
 #include "tests/kernelcheck/check.h"
 
 #include <math.h>
@@ -16,9 +16,9 @@
 #define RADIAN (3.14159265358979323846 / 180)
 
 static double sample_position(const struct colorize_args *args, double field) {
-    double x = field > 0 ? field : 0;
-    x = x > args->limit ? args->limit : x;
-    return pow(x / args->limit, args->gamma) * 256;
+    double x = field > args->vmin ? field : args->vmin;
+    x = x > args->vmax ? args->vmax : x;
+    return pow((x - args->vmin) / (args->vmax - args->vmin), args->gamma) * 256;
 }
 
 static int sample_index(const struct colorize_args *args, double field) {
@@ -109,6 +109,74 @@ static size_t index_at(const struct colorize_args *args, int i, int j) {
     return (size_t)(args->apron + j) * stride + (size_t)(args->apron + i);
 }
 
+/* By the header's arithmetic, one sample after another. */
+struct exact {
+    float thresholds[256];
+    struct colorize_light light;
+    struct colorize_hue hues[256];
+};
+
+static struct exact exact_of(const struct colorize_args *args, const uint8_t *lut) {
+    struct exact exact = {.light = colorize_light_of(args)};
+    colorize_thresholds(args, exact.thresholds);
+    for (int k = 0; k < 256; k++)
+        colorize_hue_fill(&exact.hues[k], lut[3 * k], lut[3 * k + 1], lut[3 * k + 2]);
+    return exact;
+}
+
+static int exact_index(const struct exact *exact, float field) {
+    int index = 0;
+    while (index < 255 && field >= exact->thresholds[index + 1])
+        index++;
+    return index;
+}
+
+static void shaded_add(const struct exact *exact, const float *at, size_t stride, float sum[3]) {
+    const struct colorize_hue *hue = &exact->hues[exact_index(exact, *at)];
+    float light = colorize_shine(&exact->light, colorize_height(at[-1]), colorize_height(at[1]),
+                                 colorize_height(*(at - stride)), colorize_height(at[stride]));
+    float value = hue->value, saturation = hue->saturation;
+    colorize_blend(light, &value, &saturation);
+    for (int c = 0; c < 3; c++)
+        sum[c] += colorize_channel(value, saturation, hue->weight[c]);
+}
+
+/* The bytes of one pixel. */
+static void exact_pixel(const struct exact *exact, const struct colorize_args *args,
+                        const float *field, const uint8_t *lut, int i, int j, uint8_t *pixel) {
+    size_t stride = (size_t)args->width * (size_t)args->supersample + 2 * (size_t)args->apron;
+    int s = args->supersample, samples = s * s, sums[3] = {0, 0, 0};
+    float shaded[3] = {0, 0, 0};
+    for (int k = 0; k < samples; k++) {
+        const float *at = field + (size_t)(args->apron + j * s + k / s) * stride +
+                          (size_t)(args->apron + i * s + k % s);
+        if (args->shade)
+            shaded_add(exact, at, stride, shaded);
+        for (int c = 0; c < 3; c++)
+            sums[c] += lut[3 * exact_index(exact, *at) + c];
+        pixel[0] = (uint8_t)exact_index(exact, *at);
+    }
+    for (int c = 0; c < 3 && !args->indexed; c++)
+        pixel[c] = args->shade ? colorize_level(shaded[c], 255.0f / (float)samples)
+                               : (uint8_t)((2 * sums[c] + samples) / (2 * samples));
+}
+
+static void compare_exact(struct check *check, const struct colorize_args *args, const float *field,
+                          const uint8_t *lut) {
+    const uint8_t *rgb = check_result(check, 0);
+    const struct exact exact = exact_of(args, lut);
+    size_t bytes = args->indexed ? 1 : 3;
+    for (int j = 0; j < args->height; j++) {
+        for (int i = 0; i < args->width; i++, rgb += bytes) {
+            uint8_t pixel[3];
+            exact_pixel(&exact, args, field, lut, i, j, pixel);
+            if (memcmp(rgb, pixel, bytes) != 0)
+                check_fail(check, "row %d column %d: %d, by the header's arithmetic %d", j, i,
+                           rgb[0], pixel[0]);
+        }
+    }
+}
+
 static void compare(struct check *check, const struct colorize_args *args, const float *field,
                     const uint8_t *lut) {
     const uint8_t *rgb = check_result(check, 0);
@@ -132,31 +200,50 @@ static void compare(struct check *check, const struct colorize_args *args, const
 }
 
 static float random_sample(struct check *check, const struct colorize_args *args) {
-    const float limit = (float)args->limit;
-    const float edges[] = {0, -1, -0.0f, limit, 2 * limit, NAN, 1e-30f, INFINITY};
+    const float most = (float)args->vmax;
+    const float edges[] = {0, -1, -0.0f, most, 2 * most, NAN, 1e-30f, INFINITY};
     if (check_pick(check, 10) == 0)
         return edges[check_pick(check, args->shade ? 7 : 8)]; /* no gradient of infinity */
     for (;;) {
-        float x = (float)(args->limit * pow(check_uniform(check, 0, 1.1), 3));
+        float x = (float)(args->vmin +
+                          (args->vmax - args->vmin) * pow(check_uniform(check, -0.1, 1.1), 3));
         double at = sample_position(args, (double)x);
-        if (at >= 256 || fabs(at - nearbyint(at)) > 1e-3)
+        if (at <= 0 || at >= 256 || fabs(at - nearbyint(at)) > 1e-3)
             return x;
     }
 }
 
-static void run_case(struct check *check, struct colorize_args args) {
+/* At an edge between colours, one float below, or anywhere. */
+static float any_sample(struct check *check, const struct colorize_args *args,
+                        const float *thresholds) {
+    float edge = thresholds[1 + check_pick(check, 255)];
+    switch (check_pick(check, 4)) {
+    case 0:
+        return edge;
+    case 1:
+        return nextafterf(edge, 0);
+    default:
+        return (float)(args->vmax * pow(check_uniform(check, -0.1, 1.1), 5));
+    }
+}
+
+/* `clear`: of the edges between colours, for the comparison with Matplotlib's formulas. */
+static void run_case(struct check *check, struct colorize_args args, bool clear) {
     size_t columns = (size_t)args.width * (size_t)args.supersample + 2 * (size_t)args.apron;
     size_t rows = (size_t)args.height * (size_t)args.supersample + 2 * (size_t)args.apron;
-    check_begin(
-        check,
-        "%dx%d, supersample %d, apron %d, limit %g, gamma %g, shade %d, indexed %d, azimuth %g, "
-        "altitude %g, vert_exag %g",
-        args.width, args.height, args.supersample, args.apron, args.limit, args.gamma, args.shade,
-        args.indexed, args.azimuth, args.altitude, args.vert_exag);
+    check_begin(check,
+                "%dx%d, supersample %d, apron %d, from %g to %g, gamma %g, shade %d, indexed %d, "
+                "azimuth %g, "
+                "altitude %g, vert_exag %g, samples %s",
+                args.width, args.height, args.supersample, args.apron, args.vmin, args.vmax,
+                args.gamma, args.shade, args.indexed, args.azimuth, args.altitude, args.vert_exag,
+                clear ? "clear of edges" : "anywhere");
     float *field = check_alloc(check, rows * columns * sizeof *field);
     uint8_t *lut = check_alloc(check, 768);
+    float thresholds[256];
+    colorize_thresholds(&args, thresholds);
     for (size_t i = 0; i < rows * columns; i++)
-        field[i] = random_sample(check, &args);
+        field[i] = clear ? random_sample(check, &args) : any_sample(check, &args, thresholds);
     for (int i = 0; i < 768; i++)
         lut[i] = check_pick(check, 8) == 0 ? (uint8_t)(255 * check_pick(check, 2))
                                            : (uint8_t)check_random(check);
@@ -166,8 +253,11 @@ static void run_case(struct check *check, struct colorize_args args) {
     args.lut = check_input(check, lut, 768);
     args.rgb =
         check_output(check, (size_t)args.width * (size_t)args.height * (args.indexed ? 1 : 3));
-    if (check_launch(check, KERNEL_COLORIZE, &args))
-        compare(check, &args, field, lut);
+    if (check_launch(check, KERNEL_COLORIZE, &args)) {
+        compare_exact(check, &args, field, lut);
+        if (clear)
+            compare(check, &args, field, lut);
+    }
     check_end(check);
 }
 
@@ -183,7 +273,8 @@ static void run_kind(struct check *check, const char *name, int shade, int index
                 .height = sizes[i][1],
                 .supersample = indexed ? 1 : 1 + k % 4,
                 .apron = shade + k % 3,
-                .limit = k & 1 ? 400 : pow(10, check_uniform(check, -2, 6)),
+                .vmin = k < 6 ? 0 : check_uniform(check, 0, 300),
+                .vmax = k & 1 ? 400 : (k < 6 ? 0 : 300) + pow(10, check_uniform(check, -2, 6)),
                 .gamma = gammas[check_pick(check, 5)],
                 .shade = shade,
                 .indexed = indexed,
@@ -196,7 +287,8 @@ static void run_kind(struct check *check, const char *name, int shade, int index
                              : k == 2 ? 0
                                       : check_uniform(check, 0.001, 2),
             };
-            run_case(check, args);
+            run_case(check, args, true);
+            run_case(check, args, false);
         }
     }
     check_group_end(check);
@@ -205,7 +297,7 @@ static void run_kind(struct check *check, const char *name, int shade, int index
 /* With gamma 1 and limit 256 colour k begins exactly at k. */
 static void run_steps(struct check *check) {
     struct colorize_args args = {
-        .width = 300, .height = 2, .supersample = 1, .limit = 256, .gamma = 1};
+        .width = 300, .height = 2, .supersample = 1, .vmax = 256, .gamma = 1};
     check_group(check, "exact steps");
     check_begin(check, "ramps of 0, 1, 2 … and just below");
     float *field = check_alloc(check, 600 * sizeof *field);
@@ -219,8 +311,10 @@ static void run_steps(struct check *check) {
     args.field = check_input(check, field, 600 * sizeof *field);
     args.lut = check_input(check, lut, 768);
     args.rgb = check_output(check, 1800);
-    if (check_launch(check, KERNEL_COLORIZE, &args))
+    if (check_launch(check, KERNEL_COLORIZE, &args)) {
+        compare_exact(check, &args, field, lut);
         compare(check, &args, field, lut);
+    }
     check_end(check);
     check_group_end(check);
 }
@@ -238,7 +332,7 @@ static void bench(struct check *check) {
                                      .height = 1250,
                                      .supersample = 1,
                                      .apron = 1,
-                                     .limit = 400,
+                                     .vmax = 400,
                                      .gamma = 0.3,
                                      .shade = shade,
                                      .azimuth = 315,

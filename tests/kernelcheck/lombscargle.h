@@ -15,9 +15,8 @@ struct curve {
 };
 
 struct bin {
-    double p; /* standard power */
-    double
-        condition; /* of the normal equations: 1 where the functions are orthogonal, 0 singular */
+    double p;         /* standard power; NaN where it is undefined */
+    double condition; /* least share that a function keeps beside those before it, squared */
 };
 
 /** Samples into arrays of n: times over ±span, weights that include zeros, weighted mean taken off
@@ -28,17 +27,22 @@ struct curve curve_random(struct check *check, int n, double span, bool centre);
 /** y_mean and yy of a curve. */
 void curve_measure(const struct curve *curve, int fit_mean, double *y_mean, double *yy);
 
-/** Power by least squares in long double, any number of terms. */
-struct bin curve_power(const struct curve *curve, int fit_mean, int terms, double yy,
-                       long double f);
-/** A standard power in the normalization asked for, and how far it may be off when that is off by
-    `error`. */
-double power_normalize(int normalization, double psd_factor, double p);
-double power_allowed(int normalization, double psd_factor, double p, double error);
+/** Power at f0 + k df by least squares, any number of terms, right to 1e-10 at any condition above
+    1e-24 (lombscargle_exact.c). n up to 4096. */
+struct bin curve_power(const struct curve *curve, int fit_mean, int terms, double yy, double f0,
+                       double k, double df);
+/** Standard power from a power in the normalization asked for. */
+double power_standard(int normalization, double psd_factor, double power);
+/** Whether a power in the normalization asked for is standard power p within `error`; NaN is right
+    for NaN alone. */
+bool power_right(int normalization, double psd_factor, double power, double p, double error);
 
 /* Several curves, several terms, peaks (lombscargle_batch.c). */
 void lombscargle_batch_run(struct check *check);
 void lombscargle_batch_bench(struct check *check);
+/* Bins near to singular (lombscargle_weak.c). */
+void lombscargle_weak_run(struct check *check);
+void lombscargle_weak_bench(struct check *check);
 /* Method NUFFT (lombscargle_nufft.c). */
 void lombscargle_nufft_run(struct check *check);
 void lombscargle_nufft_bench(struct check *check);

@@ -79,7 +79,7 @@ static const uint8_t *reference(struct check *check, const uint8_t *pixels, size
                                 size_t height, uint64_t *size) {
     uint8_t palette[768] = {0};
     struct picture picture = {
-        (uint32_t)width, (uint32_t)height, 1, 8, pixels, palette,
+        (uint32_t)width, (uint32_t)height, 1, 8, pixels, palette, NULL,
     };
     uint64_t capacity = png_bound((uint32_t)width, (uint32_t)height, 1, 8);
     uint8_t *file = check_alloc(check, capacity);

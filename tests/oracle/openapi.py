@@ -3,6 +3,7 @@
     python3 openapi.py api/openapi.yaml
 """
 
+import json
 import re
 import sys
 
@@ -26,7 +27,9 @@ class Loader(yaml.SafeLoader):
 
 
 def load(text):
-    return yaml.load(text, Loader)
+    """JSON is read as such: YAML 1.1, which PyYAML knows, takes 1e-40 for a word."""
+    text = text.decode() if isinstance(text, bytes) else text
+    return json.loads(text) if text.lstrip().startswith("{") else yaml.load(text, Loader)
 
 
 def resolve(document, reference):
@@ -205,8 +208,8 @@ def check(text):
     """Problems of the document as a list of sentences."""
     try:
         document = load(text)
-    except yaml.YAMLError as error:
-        return [f"not YAML: {error}"]
+    except (yaml.YAMLError, ValueError) as error:
+        return [f"not YAML or JSON: {error}"]
     problems = Lint(document).run()
     try:
         from openapi_spec_validator import validate

@@ -88,6 +88,30 @@ def test_shape(daemon, report):
     report.equal("row 0 is at ymax", row, whole[:25])
 
 
+def test_precision(daemon, report):
+    """Near the end of double precision the answer says that counts are not those of exact arithmetic;
+    here of NumPy's long double, which has 11 bits more."""
+    if np.finfo(np.longdouble).nmant < 63:
+        return
+    x, y, size, limit = -0.7436438870371587, 0.13182590420531197, 24, 6000
+    for ulps, limited, least, most in ((4, True, 0.3, 1), (64, True, 0.3, 1),
+                                       (2 ** 22, False, 0, 0.1)):
+        half = ulps * 2.0 ** -53 * size / 2
+        view = (x - half, x + half, y - half, y + half)
+        edges = dict(zip(("xmin", "xmax", "ymin", "ymax"), map(repr, view)))
+        reply = daemon.get("/v1/mandelbrot", accept=NPY, width=size, height=size, max_iter=limit,
+                           field="count", **edges)
+        at = (np.arange(size, dtype=np.longdouble) + 0.5) * np.longdouble(2 * half / size)
+        cx, cy = np.longdouble(view[0]) + at, np.longdouble(view[3]) - at
+        want, _, _ = escape.escape(cx[None, :], cy[:, None], limit, 1024, escape.textbook)
+        share = float(np.mean(reply.npy() != want))
+        report.check(f"pixels {ulps} ulp apart", least <= share <= most,
+                     f"{share:.1%} of the counts differ from those of long double")
+        told = reply.headers["kiln-precision"]
+        report.check("what the answer says of them", told.startswith("fp64;ulps=")
+                     and told.endswith(";limited") == limited, told)
+
+
 def test_tiles(daemon, report):
     """Four tiles of one zoom are the quarters of the tile above at double resolution."""
     Image = need("PIL.Image")
@@ -111,6 +135,7 @@ def main():
         test_grids(daemon, report)
         test_known_counts(daemon, report)
         test_shape(daemon, report)
+        test_precision(daemon, report)
         test_tiles(daemon, report)
     report.end()
 

@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 
 from daemon import JSON, SOURCE, Daemon, Report, need
@@ -14,10 +15,11 @@ need("yaml", "jsonschema")
 import openapi
 
 TEXT = (SOURCE / "api" / "openapi.yaml").read_bytes()
+SERVED = SOURCE / "api" / "served"
 PROGRAM = os.environ.get("KILND", str(SOURCE / "build" / "kilnd"))
 # What stands in for the {…} of a path when a route is tried.
 PLACES = {"z": "1", "x": "0", "y": "0", "name": "0.png", "slug": "malformed",
-          "id": "ffffffffffffffff"}
+          "id": "0198a1b2-c3d4-7e5f-8a6b-7c8d9e0f1a2b"}
 
 
 def property_of(schema, name):
@@ -52,7 +54,8 @@ def differences(field, schema):
             wrong.append(f"enum {schema.get('enum')} instead of {field['choices']}")
     for mine, theirs in (("minimum", "minimum"), ("maximum", "maximum"),
                          ("exclusiveMinimum", "exclusiveMinimum"),
-                         ("minItems", "minItems"), ("maxItems", "maxItems")):
+                         ("minItems", "minItems"), ("maxItems", "maxItems"),
+                         ("minLength", "minLength"), ("maxLength", "maxLength")):
         a, b = field.get(mine), schema.get(theirs)
         if a != b and not (a is not None and b is not None and math.isclose(a, b, rel_tol=1e-12)):
             wrong.append(f"{mine} {b} instead of {a}")
@@ -100,6 +103,28 @@ def test_fields(report, types, document):
                          form["media"] in answers.get("content", {}))
 
 
+def test_answers(report, daemon, document):
+    """Periodograms of every shape of request match the schema of their answer."""
+    found = {(path, method): op for path, method, op in openapi.operations(document)}
+    answer = found[("/v1/lombscargle", "post")]["responses"]["200"]["content"][JSON]["schema"]
+    t, y = [0.0, 1.1, 2.3, 3.2, 4.8, 5.1], [1, 0.2, -0.9, 0.1, 1, 0.4]
+    level, grid = [2.0] * 6, {"f0": 0.1, "df": 0.05, "nf": 20}
+    for name, body in (("a grid", {"t": t, "y": y, **grid}),
+                       ("a list of frequencies", {"t": t, "y": y, "frequency": [0.3, 0.1, 0.2]}),
+                       ("a curve without variance", {"t": t, "y": level, **grid}),
+                       ("davies", {"t": t, "y": y, **grid, "false_alarm": "davies", "peaks": 20}),
+                       ("davies, three samples", {"t": t[:3], "y": y[:3], **grid,
+                                                  "false_alarm": "davies"}),
+                       ("several series", {"t": t, "y": [y, level], **grid, "dy": 0.1}),
+                       ("series, a list, peaks", {"t": t, "y": [y, level], "fields": "peaks",
+                                                  "frequency": [0.1, 0.2]}),
+                       ("gaps", {"t": t, "y": y[:5] + [None], **grid, "missing": "drop"})):
+        lint = openapi.Lint(document)
+        lint.schema(name, answer, [("answer", daemon.post("/v1/lombscargle", body).json())])
+        report.check(f"the periodogram of {name} matches its schema", not lint.problems,
+                     "; ".join(lint.problems[:3]))
+
+
 def test_routes(report, daemon, document):
     for path, method, operation in openapi.operations(document):
         address = re.sub(r"\{([^}]+)\}", lambda m: PLACES.get(m.group(1), "1"), path)
@@ -127,6 +152,23 @@ def test_routes(report, daemon, document):
                              "; ".join(lint.problems[:3]))
     for method, path in (("GET", "/v1/no-such-thing"), ("GET", "/v2/mandelbrot")):
         report.check(f"{method} {path} is 404", daemon.request(method, path).status == 404)
+
+
+def test_served(report, daemon):
+    """Both documents are what scripts/openapi.py makes of the source, and say the same."""
+    made = subprocess.run([sys.executable, str(SOURCE / "scripts" / "openapi.py"), "--check"],
+                          capture_output=True, text=True)
+    report.check("api/served is made from api/openapi.yaml", made.returncode == 0, made.stdout.strip())
+    texts = {name: daemon.get(f"/{name}") for name in ("openapi.yaml", "openapi.json")}
+    for name, reply in texts.items():
+        report.check(f"/{name} is the file, byte for byte", reply.body == (SERVED / name).read_bytes())
+        problems = openapi.check(reply.body)
+        report.check(f"/{name} is a sound OpenAPI 3.1 document", not problems, "; ".join(problems[:3]))
+    report.check("YAML and JSON say the same",
+                 openapi.load(texts["openapi.yaml"].body) == texts["openapi.json"].json())
+    deep = [r for r in re.findall(r'"(#/components/[^"]+)"', texts["openapi.json"].body.decode())
+            if r.count("/") != 3]
+    report.check("references are to whole components", not deep, f"{deep[:3]}")
 
 
 def keys_make(folder):
@@ -164,6 +206,32 @@ def test_security(report, document):
                              not wrong, "; ".join(wrong))
 
 
+def test_cors(report, document):
+    """Pages of other origins are told of the methods and headers that there are, and of no others."""
+    sent = {"authorization", "content-type", "accept", "traceparent", "tracestate", "x-request-id"}
+    told = {name.lower() for name in document["components"]["headers"]}
+    methods = {}
+    for path, method, operation in openapi.operations(document):
+        methods.setdefault(path, set()).add(method.upper())
+        sent |= {p["name"].lower() for p in operation["parameters"] if p["in"] == "header"}
+    with Daemon("--cors-origin", "https://page.example") as daemon:
+        def names(path, method, name):
+            address = re.sub(r"\{([^}]+)\}", lambda m: PLACES.get(m.group(1), "1"), path)
+            reply = daemon.request(method, address, headers={
+                "Origin": "https://page.example", "Access-Control-Request-Method": "POST"})
+            return {one.strip() for one in reply.headers.get(name, "").split(",")} - {""}
+
+        for path, found in methods.items():
+            want = found | {"OPTIONS"} | ({"HEAD"} if "GET" in found else set())
+            got = names(path, "OPTIONS", "access-control-allow-methods")
+            report.check(f"{path} is open to pages for {sorted(want)}", got == want, str(sorted(got)))
+        for method, name, known in (("OPTIONS", "access-control-allow-headers", sent),
+                                    ("GET", "access-control-expose-headers", told)):
+            got = names("/v1/mandelbrot", method, name)
+            unknown = {one for one in got if one.lower() not in known}
+            report.check(f"{name} has only what there is", got and not unknown, str(sorted(unknown)))
+
+
 def main():
     report = Report()
     problems = openapi.check(TEXT)
@@ -172,12 +240,13 @@ def main():
     report.check("api/openapi.yaml is a sound OpenAPI 3.1 document", not problems)
     document = openapi.load(TEXT)
     with Daemon() as daemon:
-        served = daemon.get("/openapi.yaml")
-        report.check("served /openapi.yaml is the file, byte for byte", served.body == TEXT)
+        test_served(report, daemon)
         test_fields(report, daemon.get("/v1/jobs/types").json(), document)
         test_routes(report, daemon, document)
+        test_answers(report, daemon, document)
     if not os.environ.get("KILN_URL"):
         test_security(report, document)
+        test_cors(report, document)
     report.end()
 
 

@@ -35,6 +35,8 @@ schemathesis.openapi.media_type("image/png", st.sampled_from(PNG))
 schemathesis.openapi.media_type("image/x-portable-graymap", st.sampled_from(PGM))
 schemathesis.openapi.media_type("application/x-npy", st.sampled_from(NPY))
 schemathesis.openapi.media_type("application/octet-stream", st.sampled_from(NPY))
+# A part of a form says no more than that it is bytes: those that are a picture and a light curve.
+schemathesis.openapi.format("binary", st.sampled_from(NPY))
 schemathesis.openapi.format("light-curve", st.sampled_from(CSV))
 schemathesis.openapi.format("picture", st.sampled_from(
     [base64.b64encode(one).decode() for one in PNG + PGM + NPY]))

@@ -263,7 +263,8 @@ static inline void call_picture(struct call *call, const char *xmin) {
     form_set_text(&form, "height", "48");
     form_set_text(&form, "xmin", xmin);
     form_finish(&form);
-    const struct limits limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    const struct limits limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                  UINT64_MAX, UINT64_MAX, UINT64_MAX};
     mandelbrot_job.check(job->params, &job->input, NULL, FORMAT_NPY, &limits, &complaints);
     assert_int_equal(complaints.count, 0);
     job->type = &mandelbrot_job;

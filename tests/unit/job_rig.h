@@ -29,6 +29,7 @@ struct rig {
     struct limits limits;
     struct plan plan;
     struct timing timing;
+    struct remarks remarks;
     char detail[JOB_DETAIL_MAX];
     uint8_t *block; /* result with guards */
     uint8_t *result;
@@ -61,7 +62,7 @@ static inline void rig_init(struct rig *rig, const struct job_type *type, enum f
     memset(rig, 0, sizeof *rig);
     rig->type = type;
     rig->format = format;
-    rig->limits = (struct limits){1u << 26, 1u << 22, 1000000, 1000000, 1000000};
+    rig->limits = (struct limits){1u << 26, 1u << 22, 1000000, 1000000, 1000000, 1u << 30};
     form_init(&form, type->fields, rig->params, &rig->complaints);
     char *copy = strdup(query), *rest = copy, *pair;
     assert_non_null(copy);
@@ -114,7 +115,7 @@ static inline enum kiln_status rig_run(struct rig *rig) {
         .result = rig->result,
         .capacity = rig->plan.result_bytes,
         .device_name = "cpu:0",
-        .id = 0x1234abcd,
+        .id = {.bytes = {0x12, 0x34, 0xab, 0xcd}},
         .timing = &rig->timing,
         .started_ns = clock_ns(),
     };
@@ -122,6 +123,7 @@ static inline enum kiln_status rig_run(struct rig *rig) {
     enum kiln_status status = rig->type->run(&task);
     cpu_backend.finish(rig_stream, &rig->timing);
     rig->size = task.size;
+    rig->remarks = task.remarks;
     memcpy(rig->detail, task.detail, sizeof rig->detail);
     assert_true(rig->size <= rig->plan.result_bytes);
     for (size_t i = 0; i < RIG_GUARD; i++) {

@@ -104,7 +104,8 @@ static inline void series_check(const struct series *series, const char *query,
     lombscargle_job.check(answer->params, input, data, FORMAT_JSON, limits, &answer->complaints);
 }
 
-static const struct limits series_limits = {1u << 30, 1u << 30, 1u << 30, 1u << 20, 1u << 20};
+static const struct limits series_limits = {1u << 30, 1u << 30, 1u << 30,
+                                            1u << 20, 1u << 20, 1u << 30};
 
 /* The whole way; complaints fail the test. The caller frees bytes. */
 static inline void series_run(const struct series *series, const char *query, enum format format,
@@ -132,7 +133,7 @@ static inline void series_run(const struct series *series, const char *query, en
         .result = answer->bytes,
         .capacity = plan.result_bytes,
         .device_name = "cpu:0",
-        .id = 0xabc,
+        .id = {.bytes = {0x0a, 0xbc}},
         .timing = &timing,
     };
     assert_int_equal(cpu_backend.begin(series_stream, NULL), KILN_OK);

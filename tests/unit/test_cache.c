@@ -46,6 +46,18 @@ static struct digest key_of(uint64_t number) {
                            .low = mixed * UINT64_C(0xbf58476d1ce4e5b9)};
 }
 
+/* The job that has made a result tells which one it is. */
+static struct job_id id_of(uint64_t number) {
+    struct job_id id = {{0}};
+    memcpy(id.bytes, &number, sizeof number);
+    return id;
+}
+
+static bool is_of(const struct result *result, uint64_t number) {
+    const struct job_id id = id_of(number);
+    return job_id_equal(&result->job, &id);
+}
+
 static struct result *result_of(uint64_t number, uint64_t size) {
     struct block block;
     assert_int_equal(arena_take(arena, size, &block), KILN_OK);
@@ -53,7 +65,7 @@ static struct result *result_of(uint64_t number, uint64_t size) {
     struct result *result = result_create(arena, &block, size);
     assert_non_null(result);
     result->made_ns = clock_ns();
-    result->job = number;
+    result->job = id_of(number);
     return result;
 }
 
@@ -84,7 +96,7 @@ static bool kept(uint64_t number) {
         return false;
     }
     const unsigned char *bytes = result_bytes(result);
-    assert_int_equal(result->job, number);
+    assert_true(is_of(result, number));
     for (uint64_t i = 0; i < result->size; i += 97) {
         assert_int_equal(bytes[i], (unsigned char)(number * 7 + 1));
     }
@@ -300,13 +312,13 @@ static void *thread_run(void *argument) {
             memset(arena_at(arena, block.offset), (int)(number * 7 + 1), SIZE);
             found = result_create(arena, &block, SIZE);
             found->made_ns = clock_ns();
-            found->job = number;
+            found->job = id_of(number);
             if (cache_add(cache, &key, found)) {
                 cache_settle(cache, &key, found);
             }
         }
         const unsigned char *bytes = result_bytes(found);
-        bool right = found->job == number && bytes[0] == (unsigned char)(number * 7 + 1) &&
+        bool right = is_of(found, number) && bytes[0] == (unsigned char)(number * 7 + 1) &&
                      bytes[SIZE - 1] == bytes[0];
         result_drop(found);
         if (!right) {
@@ -376,7 +388,7 @@ static void *pusher_run(void *argument) {
             memset(arena_at(arena, block.offset), (int)(number * 7 + 1), SIZE);
             found = result_create(arena, &block, SIZE);
             found->made_ns = clock_ns();
-            found->job = number;
+            found->job = id_of(number);
             if (cache_add(cache, &key, found)) {
                 struct move *move = malloc(sizeof *move);
                 *move = (struct move){.load = {.run = move_run},
@@ -390,7 +402,7 @@ static void *pusher_run(void *argument) {
             }
         }
         const unsigned char *bytes = result_bytes(found);
-        bool right = found->job == number && bytes[0] == (unsigned char)(number * 7 + 1) &&
+        bool right = is_of(found, number) && bytes[0] == (unsigned char)(number * 7 + 1) &&
                      bytes[SIZE - 1] == bytes[0];
         result_drop(found);
         if (!right) {

@@ -1,5 +1,6 @@
 /*
- * test_colormap.c: colour tables against values read off Matplotlib 3.6.3, and their names.
+ * test_colormap.c: colour tables against values read off Matplotlib 3.6.3 and 3.11.2, and their
+ * names.
  */
 #include "compute/colormap.h"
 
@@ -30,6 +31,9 @@ static const struct {
     {"coolwarm",
      {{58, 76, 192}, {141, 175, 253}, {221, 220, 219}, {240, 139, 109}, {179, 3, 38}},
      132727},
+    {"tab10",
+     {{31, 119, 180}, {44, 160, 44}, {140, 86, 75}, {127, 127, 127}, {23, 190, 207}},
+     96120},
 };
 
 static void colours(void **state) {
@@ -72,11 +76,14 @@ static void names(void **state) {
         "viridis",  "plasma",  "inferno", "magma",   "cividis", "twilight", "twilight_shifted",
         "turbo",    "hot",     "gray",    "bone",    "copper",  "jet",      "cubehelix",
         "coolwarm", "seismic", "ocean",   "terrain", "hsv",     "rainbow",  "gist_earth",
+        "tab20c",   "Set3",    "Accent",  "Paired",  "grey",    "berlin",   "okabe_ito",
     };
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
         assert_true(colormap_find(wanted[i]) >= 0);
-    for (int32_t i = 0; colormap_names[i]; i++)
-        assert_int_equal(colormap_find(colormap_names[i]), i);
+    int32_t count = 0;
+    for (; colormap_names[count]; count++)
+        assert_int_equal(colormap_find(colormap_names[count]), count);
+    assert_int_equal(count, 182); /* all of Matplotlib 3.11 */
     assert_int_equal(colormap_find("Viridis"), -1);
     assert_int_equal(colormap_find(""), -1);
 }

@@ -204,6 +204,8 @@ static pid_t holder_start(pid_t held) {
     return holds ? holder : 0;
 }
 
+static bool lacking; /* something that a test needs is not here: the program's exit code is 77 */
+
 /* A process that uses a GPU may take long to end. Who waits for its job does not wait for that. */
 static void an_expired_job_ends_before_its_worker_does(void **state) {
     struct rig rig;
@@ -216,7 +218,8 @@ static void an_expired_job_ends_before_its_worker_does(void **state) {
     if (holder == 0) {
         print_message("no process may be traced here: skipped\n");
         rig_close(&rig);
-        return;
+        lacking = true;
+        skip();
     }
     call_init(&stuck, DEED_HANG, 1, 100);
     call_share(&rig, &stuck);
@@ -405,5 +408,6 @@ int main(int count, char **arguments) {
         cmocka_unit_test(unknown_devices_are_refused),
         cmocka_unit_test(a_missing_device_says_why),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed == 0 && lacking ? 77 : failed;
 }

@@ -184,7 +184,7 @@ static void one_of_a_group_may_be_cancelled(void **state) {
     (void)state;
     scene_open(&scene, GATHER);
     fills_submit(&scene, calls, 6);
-    assert_int_equal(dispatch_cancel(scene.rig.dispatch, calls[2].job.id), KILN_OK);
+    assert_int_equal(dispatch_cancel(scene.rig.dispatch, &calls[2].job.id), KILN_OK);
     scene_go(&scene);
     assert_int_equal(call_wait(&calls[2]), KILN_REVOKED);
     call_finish(&scene.rig, &calls[2]);

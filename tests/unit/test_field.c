@@ -17,6 +17,7 @@ struct params {
     int32_t kind;
     bool flag;
     struct array_ref list;
+    char name[8];
 };
 
 static const char *const kinds[] = {"auto", "fp32", "fp64", NULL};
@@ -57,6 +58,7 @@ static const struct field fields[] = {
      .offset = AT(list),
      .min = 3,
      .max = 10},
+    {.name = "name", .type = FIELD_TEXT, .flags = FIELD_OPTIONAL, .offset = AT(name), .max = 7},
     {.name = "image", .type = FIELD_BLOB, .flags = FIELD_OPTIONAL},
     {.name = NULL},
 };
@@ -297,6 +299,49 @@ static void arrays(void **state) {
     assert_string_equal(reason(&f, "image"), "was given more than once");
 }
 
+/* Texts: any UTF-8 that fits; in a query with escapes for all that it could not hold. */
+static void texts(void **state) {
+    static const struct {
+        const char *text, *query, *json;
+    } good[] = {{"mag", "mag", "\"mag\""},
+                {"a b&c=%", "a%20b%26c%3D%25", "\"a b&c=%\""},
+                {"\xc3\xb6\"\\", "%C3%B6%22%5C", "\"\xc3\xb6\\\"\\\\\""},
+                {"1234567", "1234567", "\"1234567\""}};
+    static const char *const bad[] = {"", "12345678", "a\nb", "\x7f", "\xff", "\xc3"};
+    struct fixture f;
+    char buffer[256];
+    struct text text;
+    (void)state;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        start(&f);
+        form_set_text(&f.form, "name", good[i].text);
+        assert_int_equal(f.complaints.count, 0);
+        text_init(&text, buffer, sizeof buffer);
+        fields_print_query(fields, &f.params, &text);
+        assert_string_equal(strstr(buffer, "&name=") + 6, good[i].query);
+        text_init(&text, buffer, sizeof buffer);
+        fields_print_json(fields, &f.params, &text);
+        assert_string_equal(strstr(buffer, "\"name\":") + 7, good[i].json);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        start(&f);
+        form_set_text(&f.form, "name", bad[i]);
+        assert_string_equal(reason(&f, "name"),
+                            "must be a text of 1 to 7 bytes of UTF-8 without control characters");
+        assert_string_equal(f.params.name, "");
+    }
+    static const char *const objects[] = {"{\"name\":3}", "{\"name\":\"a\\u0000\"}",
+                                          "{\"name\":\"12345678\"}", "{\"name\":[\"a\"]}"};
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
+        start(&f);
+        set_object(&f, objects[i]);
+        assert_int_equal(f.complaints.count, 1);
+    }
+    start(&f);
+    assert_true(set_object(&f, "{\"name\":\"\\u00f6\",\"bound\":1}"));
+    assert_string_equal(f.params.name, "\xc3\xb6");
+}
+
 static void canonical(void **state) {
     (void)state;
     struct fixture f;
@@ -363,10 +408,11 @@ static void overflow(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),  cmocka_unit_test(integers),     cmocka_unit_test(reals),
-        cmocka_unit_test(choices),   cmocka_unit_test(long_lists),   cmocka_unit_test(names),
-        cmocka_unit_test(json),      cmocka_unit_test(json_refused), cmocka_unit_test(arrays),
-        cmocka_unit_test(canonical), cmocka_unit_test(description),  cmocka_unit_test(overflow),
+        cmocka_unit_test(defaults), cmocka_unit_test(integers),     cmocka_unit_test(reals),
+        cmocka_unit_test(choices),  cmocka_unit_test(long_lists),   cmocka_unit_test(names),
+        cmocka_unit_test(json),     cmocka_unit_test(json_refused), cmocka_unit_test(arrays),
+        cmocka_unit_test(texts),    cmocka_unit_test(canonical),    cmocka_unit_test(description),
+        cmocka_unit_test(overflow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,24 @@ static void hand_over(void **state) {
     assert_null(another.next);
 }
 
+static void requests_are_found_by_their_ids(void **state) {
+    (void)state;
+    struct waiter one = waiter_of(1, 10), two = waiter_of(1, 20), three = waiter_of(1, 30);
+    one.request_id = "one", two.request_id = "two", three.request_id = "three";
+    two.owner = 2, three.owner = 3;
+    assert_true(flight_enter(&flights, &one));
+    assert_false(flight_has(&flights, &one, "two", 0));
+    assert_false(flight_enter(&flights, &two));
+    assert_false(flight_enter(&flights, &three));
+    assert_true(flight_has(&flights, &one, "two", 0));
+    assert_true(flight_has(&flights, &one, "three", 3));
+    assert_false(flight_has(&flights, &one, "three", 2));
+    assert_false(flight_has(&flights, &one, "one", 0)); /* the job's own */
+    assert_false(flight_has(&flights, &one, "", 0));
+    flight_end(&flights, &one);
+    assert_false(flight_has(&flights, &one, "two", 0));
+}
+
 static void nobody_has_time(void **state) {
     (void)state;
     struct waiter one = waiter_of(1, 10), two = waiter_of(1, 20), *late;
@@ -153,6 +171,10 @@ static void *thread_run(void *argument) {
             continue;
         }
         atomic_fetch_add(&leaders, 1);
+        int fd;
+        if (flight_deserted(&flights, &client.waiter, &fd)) { /* while others join */
+            abort();
+        }
         struct waiter *next;
         for (struct waiter *at = flight_end(&flights, &client.waiter); at != NULL; at = next) {
             next = at->next;
@@ -180,6 +202,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lead_and_follow, setup, teardown),
         cmocka_unit_test_setup_teardown(hand_over, setup, teardown),
+        cmocka_unit_test_setup_teardown(requests_are_found_by_their_ids, setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_has_time, setup, teardown),
         cmocka_unit_test_setup_teardown(desertion, setup, teardown),
         cmocka_unit_test_setup_teardown(threads, setup, teardown),

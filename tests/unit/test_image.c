@@ -34,7 +34,7 @@ static void test_recognition(void **state) {
                      KILN_OK);
     assert_int_equal(image_probe("P5 3 3 255 123456789", 20, FORMAT_NONE, 8, &info, why, 160),
                      KILN_INVALID);
-    assert_string_equal(why, "3 × 3 pixels are more than the limit of 8");
+    assert_string_equal(why, "3 × 3 pixels are more than this daemon's 8 (--max-pixels)");
     info = (struct image_info){.format = FORMAT_JSON, .width = 1, .height = 1, .channels = 1};
     int32_t plane[1];
     assert_int_equal(image_read(NULL, "{}", 2, &info, SAMPLE_INT32, 0, 1, plane, why, sizeof why),

@@ -63,9 +63,18 @@ static void mandelbrot_refused(void **state) {
         {FORMAT_PNG, "xmin=1&xmax=1", "xmax", "greater than xmin"},
         {FORMAT_PNG, "ymin=2&ymax=1", "ymax", "greater than ymin"},
         {FORMAT_PNG, "xmin=-1e308&xmax=1e308", "xmax", "too far from xmin"},
-        {FORMAT_PNG, "xmin=1&xmax=1.0000000000001&width=2048", "xmax", "equal in double precision"},
-        {FORMAT_PNG, "ymin=1e15&ymax=1000000000000010", "ymax", "equal in double precision"},
-        {FORMAT_PNG, "escape_radius=1.99", "escape_radius", "from 2 to 1000000000"},
+        {FORMAT_PNG, "xmin=1&xmax=1.0000000000001&width=2048", "xmax", "at least 4.5e-13 here"},
+        {FORMAT_PNG, "ymin=1e15&ymax=1000000000000010", "ymax", "at least 1.6e+02 here"},
+        {FORMAT_PNG, "xmin=-0.75&xmax=-0.74999999999999999", "xmax",
+         "at least 1.7e-13 here, so that double precision can tell 1500 samples apart; it is by 0"},
+        {FORMAT_PNG, "xmin=0&xmax=0", "xmax", "greater than xmin by at least"},
+        {FORMAT_PNG, "escape_radius=1.99", "escape_radius", "from 2 to 1099511627776"},
+        {FORMAT_PNG, "escape_radius=2147483649&precision=fp32", "precision", "fp64 or auto can"},
+        {FORMAT_PNG, "xmin=0.5&xmax=0.50001&precision=fp32", "precision", "cannot tell"},
+        {FORMAT_PNG, "vmin=400", "vmin", "less than max_iter"},
+        {FORMAT_PNG, "vmin=3&vmax=3", "vmin", "less than vmax"},
+        {FORMAT_PNG, "vmax=0", "vmax", "above 0"},
+        {FORMAT_PNG, "vmin=-1", "vmin", "from 0 to"},
         {FORMAT_PNG, "gamma=0", "gamma", "above 0 and at most 10"},
         {FORMAT_PNG, "supersample=9", "supersample", "from 1 to 8"},
         {FORMAT_PNG, "colormap=viridsi", "colormap", "did you mean viridis?"},
@@ -92,6 +101,8 @@ static void mandelbrot_accepted(void **state) {
         {FORMAT_PNG, "width=65536&height=64"},
         {FORMAT_PNG, "xmin=0.5&xmax=0.5000000000005&width=4096&height=16"},
         {FORMAT_PNG, "xmin=-0.0000000000001&xmax=0.0000000000001&width=4096&height=16"},
+        {FORMAT_PNG, "vmin=399.5&vmax=1e10&max_iter=10"},
+        {FORMAT_PNG, "escape_radius=1099511627776"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct rig rig;
@@ -157,21 +168,35 @@ static void expect_canonical(const struct job_type *type, enum format format, co
 
 static void canonical(void **state) {
     (void)state;
-    expect_canonical(mandelbrot, FORMAT_PNG, "",
-                     "width=1500&height=1250&xmin=-2.25&xmax=0.75&ymin=-1.25&ymax=1.25&"
-                     "max_iter=400&escape_radius=1024&precision=fp32&smooth=true&field=smooth&"
-                     "colormap=hot&gamma=0.3&shade=false&azimuth=315&altitude=10&vert_exag=1.5&"
-                     "supersample=1");
+    expect_canonical(
+        mandelbrot, FORMAT_PNG, "",
+        "width=1500&height=1250&xmin=-2.25&xmax=0.75&ymin=-1.25&ymax=1.25&"
+        "max_iter=400&escape_radius=1024&precision=fp32&smooth=true&field=smooth&"
+        "colormap=hot&gamma=0.3&vmin=0&shade=false&azimuth=315&altitude=10&vert_exag=1.5&"
+        "supersample=1");
     expect_canonical(mandelbrot, FORMAT_NPY, "xmin=-2.250&smooth=1&width=+1500",
                      "width=1500&height=1250&xmin=-2.25&");
-    /* 2^-17 of the largest coordinate, 2, is 2^-16: just above and just below */
-    expect_canonical(mandelbrot, FORMAT_PNG, "xmin=1&xmax=2&width=65535&height=2&ymin=0&ymax=1",
+    expect_canonical(mandelbrot, FORMAT_PNG, "vmin=2&vmax=50.0", "vmin=2&vmax=50&");
+    /* 1024 units in the last place of a float 2, 2^-12: just that and just below */
+    expect_canonical(mandelbrot, FORMAT_PNG, "xmin=1&xmax=2&width=4096&height=2&ymin=0&ymax=1",
                      "precision=fp32");
-    expect_canonical(mandelbrot, FORMAT_PNG, "xmin=1&xmax=2&width=65536&height=2&ymin=0&ymax=1",
+    expect_canonical(mandelbrot, FORMAT_PNG, "xmin=1&xmax=2&width=4097&height=2&ymin=0&ymax=1",
                      "precision=fp64");
+    expect_canonical(mandelbrot, FORMAT_PNG, "escape_radius=2147483648", "precision=fp32");
+    expect_canonical(mandelbrot, FORMAT_PNG, "escape_radius=2147483649", "precision=fp64");
+    expect_canonical(mandelbrot, FORMAT_PNG, "xmin=0&xmax=1e-40&ymin=0&ymax=1e-40&width=128",
+                     "precision=fp64"); /* floats end at 2^-149 */
+    expect_canonical(mandelbrot, FORMAT_PNG, "xmin=-1e20&xmax=1e20", "precision=fp64");
     expect_canonical(mandelbrot, FORMAT_PNG, "precision=fp64", "precision=fp64");
-    expect_canonical(jacobi, FORMAT_PNG, "", "iterations=150000&method=sweeps&");
-    expect_canonical(jacobi, FORMAT_PNG, "method=auto", "iterations=150000&method=exact&");
+    expect_canonical(jacobi, FORMAT_PNG, "", "iterations=0&method=direct&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=auto", "iterations=0&method=direct&");
+    expect_canonical(jacobi, FORMAT_PNG, "iterations=300", "iterations=300&method=sweeps&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=sweeps", "iterations=150000&method=sweeps&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=exact", "iterations=150000&method=exact&");
+    expect_canonical(jacobi, FORMAT_PNG, "method=auto&iterations=300",
+                     "iterations=300&method=exact&");
+    expect_canonical(jacobi, FORMAT_PNG, "tolerance=1", "iterations=150000&method=sweeps&");
+    expect_canonical(jacobi, FORMAT_PNG, "bits=16", "&bits=16");
     expect_canonical(jacobi, FORMAT_PNG, "method=auto&iterations=9", "iterations=9&method=sweeps&");
     expect_canonical(jacobi, FORMAT_PNG, "method=auto&tolerance=1", "method=sweeps&");
     expect_canonical(
@@ -182,6 +207,34 @@ static void canonical(void **state) {
     expect_canonical(laplacian, FORMAT_PGM, "scale=-2", "offset=32768&scale=-2");
     expect_canonical(laplacian, FORMAT_NPY, "", "offset=0&scale=1");
     expect_canonical(laplacian, FORMAT_PNG, "offset=-5", "offset=-5");
+}
+
+/* What the header Kiln-Precision says. */
+static void precision_told(void **state) {
+    (void)state;
+    static const struct {
+        const char *query, *text;
+    } rows[] = {
+        {"xmin=1&xmax=2&width=1024&height=1&ymin=0&ymax=1", "fp32;ulps=4096.0"},
+        {"xmin=1&xmax=2&width=4096&height=1&ymin=0&ymax=1", "fp32;ulps=1024.0"},
+        {"xmin=1&xmax=2&width=8192&height=1&ymin=0&ymax=1", "fp64;ulps=274877906944"},
+        {"xmin=1&xmax=2&width=8192&height=1&ymin=0&ymax=1&precision=fp32",
+         "fp32;ulps=512.0;limited"},
+        {"xmin=0.5&xmax=0.50000000000048&width=1&height=1&ymin=0&ymax=1", "fp64;ulps=2161.5"},
+        {"xmin=0.5&xmax=0.500000000000048&width=2&height=1&ymin=0&ymax=1",
+         "fp64;ulps=108.0;limited"},
+        {"width=1&height=1&xmin=-1e300&xmax=1e300&ymin=-1e300&ymax=1e300",
+         "fp64;ulps=999999999999999"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rig rig;
+        char text[48];
+        rig_init(&rig, mandelbrot, FORMAT_PNG, rows[i].query);
+        rig_check(&rig);
+        assert_int_equal(rig.complaints.count, 0);
+        mandelbrot->precision(rig.params, text, sizeof text);
+        assert_string_equal(text, rows[i].text);
+    }
 }
 
 static enum kiln_status bind(struct rig *rig, const char *z, const char *x, const char *name) {
@@ -202,9 +255,9 @@ static void tiles_bound(void **state) {
         {"0", "0", "0@2x.png", -2.5, 1.5, -2, 2, 512, "fp32"},
         {"1", "0", "0.png", -2.5, -0.5, 0, 2, 256, "fp32"},
         {"1", "1", "1@2x.png", -0.5, 1.5, -2, 0, 512, "fp32"},
-        {"9", "320", "256.png", 0, 0x1p-7, -0x1p-7, 0, 256, "fp32"},
-        {"10", "640", "512.png", 0, 0x1p-8, -0x1p-8, 0, 256, "fp64"}, /* as all of level 10 */
-        {"10", "0", "0.png", -2.5, -2.5 + 0x1p-8, 2 - 0x1p-8, 2, 256, "fp64"},
+        {"6", "40", "32.png", 0, 0x1p-4, -0x1p-4, 0, 256, "fp32"},
+        {"7", "80", "64.png", 0, 0x1p-5, -0x1p-5, 0, 256, "fp64"}, /* as all of level 7 */
+        {"7", "0", "0.png", -2.5, -2.5 + 0x1p-5, 2 - 0x1p-5, 2, 256, "fp64"},
         {"45", "13743895347200", "17592186044416.png", -0.9375, -0.9375 + 0x1p-43, -0x1p-43, 0, 256,
          "fp64"},
     };
@@ -289,6 +342,7 @@ int main(void) {
         cmocka_unit_test(registry),
         cmocka_unit_test(mandelbrot_refused),
         cmocka_unit_test(mandelbrot_accepted),
+        cmocka_unit_test(precision_told),
         cmocka_unit_test(image_jobs_refused),
         cmocka_unit_test(canonical),
         cmocka_unit_test(tiles_bound),

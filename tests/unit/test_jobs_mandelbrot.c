@@ -139,10 +139,12 @@ static void statistics(void **state) {
     assert_true(number(&object, "inside") == (double)inside);
     assert_true(number(&object, "escaped") == 37 * 61 - (double)inside);
     assert_true(number(&object, "iterations") == (double)sum);
+    assert_true(number(&object, "ulps") > 1e5);
+    assert_int_equal(child(&object, "limited").type, JSON_FALSE);
     assert_true(number(&object, "count_min") >= 1 && number(&object, "count_max") <= 200);
     struct json_value id = child(&object, "job"), parameters = child(&object, "parameters");
     json_string(&id, text, sizeof text);
-    assert_string_equal(text, "000000001234abcd");
+    assert_string_equal(text, "1234abcd-0000-0000-0000-000000000000");
     assert_true(number(&parameters, "max_iter") == 200);
     struct json_value timing = child(&object, "timing");
     double total = number(&timing, "total");
@@ -210,6 +212,33 @@ static void picture(void **state) {
     rig_finish(&counts);
 }
 
+/* A picture's colours by vmin and vmax do not depend on max_iter, but for points that it decides.
+ */
+static void brightness(void **state) {
+    (void)state;
+    struct rig few, many, counts;
+    rig_make(&few, mandelbrot, FORMAT_PNG, SMALL "&vmin=2&vmax=50&colormap=viridis");
+    rig_make(&many, mandelbrot, FORMAT_PNG,
+             "width=61&height=37&max_iter=20000&vmin=2&vmax=50&colormap=viridis");
+    rig_make(&counts, mandelbrot, FORMAT_NPY, SMALL "&field=count");
+    const int32_t *n = rig_array(&counts, 'i', 4, 37, 61, 0);
+    uint8_t *one = pixels(&few, 61, 37), *other = pixels(&many, 61, 37), lut[COLORMAP_BYTES];
+    colormap_fill(colormap_find("viridis"), lut);
+    for (size_t i = 0; i < 37 * 61; i++) {
+        if (n[i] >= 0)
+            assert_memory_equal(one + 3 * i, other + 3 * i, 3);
+        if (n[i] == 1 || n[i] == 2)
+            assert_memory_equal(one + 3 * i, lut, 3);
+        if (n[i] > 51)
+            assert_memory_equal(one + 3 * i, lut + COLORMAP_BYTES - 3, 3);
+    }
+    free(one);
+    free(other);
+    rig_finish(&few);
+    rig_finish(&many);
+    rig_finish(&counts);
+}
+
 /* A tile with these parameters, decoded. */
 static uint8_t *tile(const char *z, const char *x, const char *name, const char *query,
                      uint32_t side) {
@@ -244,7 +273,8 @@ static void seams(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_counts), cmocka_unit_test(arrays),  cmocka_unit_test(orientation),
-        cmocka_unit_test(statistics),   cmocka_unit_test(picture), cmocka_unit_test(seams),
+        cmocka_unit_test(statistics),   cmocka_unit_test(picture), cmocka_unit_test(brightness),
+        cmocka_unit_test(seams),
     };
     return cmocka_run_group_tests(tests, setup, rig_close);
 }

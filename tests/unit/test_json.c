@@ -68,8 +68,8 @@ static void test_bad(void **state) {
         {"", "line 1, column 1: the text ends"},
         {"   ", "ends"},
         {"nul", "value"},
-        {"NaN", "value"},
-        {"Infinity", "value"},
+        {"NaN", "JSON has no NaN"},
+        {"Infinity", "no infinity; null stands for"},
         {"-Infinity", "digit"},
         {"True", "value"},
         {"01", "start with 0"},
@@ -219,17 +219,17 @@ static void test_numbers(void **state) {
     size_t bad = 99;
     (void)state;
     assert_int_equal(check("[1, -2.5,3e2 ,\n0.1]"), KILN_OK);
-    assert_int_equal(json_numbers(&value, out, 4, &bad), 4);
+    assert_int_equal(json_numbers(&value, false, out, 4, &bad), 4);
     assert_true(out[0] == 1 && out[1] == -2.5 && out[2] == 300 && out[3] == 0.1);
     out[1] = 7;
-    assert_int_equal(json_numbers(&value, out, 1, &bad), 4);
+    assert_int_equal(json_numbers(&value, false, out, 1, &bad), 4);
     assert_true(out[1] == 7);
     assert_int_equal(check("[]"), KILN_OK);
-    assert_int_equal(json_numbers(&value, out, 4, &bad), 0);
+    assert_int_equal(json_numbers(&value, false, out, 4, &bad), 0);
     static const char *const others[] = {"[1,2,null]", "[1,2,\"3\"]", "[1,2,[3]]", "[1,2,true,4]"};
     for (size_t i = 0; i < 4; i++) {
         assert_int_equal(check(others[i]), KILN_OK);
-        assert_int_equal(json_numbers(&value, out, 4, &bad), SIZE_MAX);
+        assert_int_equal(json_numbers(&value, false, out, 4, &bad), SIZE_MAX);
         assert_int_equal(bad, 2);
     }
 }

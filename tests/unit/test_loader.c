@@ -1,9 +1,10 @@
 /*
- * test_loader.c: loads of both kinds, from many threads, and what happens to them at the end.
+ * test_loader.c: loads of each kind, from many threads, whose turn it is, and the end.
  */
 #include "server/loader.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -35,7 +36,7 @@ static void *push_many(void *argument) {
     for (int i = 0; i < EACH; i++) {
         struct load *load = calloc(1, sizeof *load);
         load->run = count;
-        if (!loader_push(loader, i % 2 == 0 ? LOAD_BODY : LOAD_COPY, load)) {
+        if (!loader_push(loader, (enum load_kind)(i % LOAD_KINDS), load)) {
             free(load);
         }
     }
@@ -112,10 +113,11 @@ static void note_copy(struct load *load) {
 static void bodies_come_first(void **state) {
     (void)state;
     ordered = 0;
+    waiting = 0;
     assert_int_equal(loader_create(&loader), KILN_OK);
     pthread_mutex_lock(&gate);
     for (int i = 0; i < LOADER_THREADS; i++) {
-        assert_true(loader_push(loader, LOAD_COPY, load_make(wait_at_gate)));
+        assert_true(loader_push(loader, LOAD_BODY, load_make(wait_at_gate)));
     }
     while (waiting < LOADER_THREADS) {
     }
@@ -134,11 +136,37 @@ static void bodies_come_first(void **state) {
     assert_true(bodies >= 8 - (LOADER_THREADS - 1));
 }
 
+/* However many long bodies there are, short ones are read; and long ones are not forgotten. */
+static void long_bodies_leave_a_thread_for_short_ones(void **state) {
+    (void)state;
+    ran = ordered = 0;
+    waiting = 0;
+    assert_int_equal(loader_create(&loader), KILN_OK);
+    pthread_mutex_lock(&gate);
+    for (int i = 0; i < 3 * LOADER_THREADS; i++) {
+        assert_true(loader_push(loader, LOAD_LONG, load_make(wait_at_gate)));
+    }
+    for (int i = 0; i < 100; i++) {
+        assert_true(loader_push(loader, LOAD_BODY, load_make(count)));
+    }
+    assert_true(loader_push(loader, LOAD_COPY, load_make(note_copy)));
+    while (ran < 100) { /* for ever where no thread is left */
+        sched_yield();
+    }
+    assert_true(waiting < LOADER_THREADS);
+    assert_int_equal(ordered, 0); /* a copy may take long too */
+    pthread_mutex_unlock(&gate);
+    loader_destroy(loader);
+    assert_int_equal(waiting, 3 * LOADER_THREADS);
+    assert_int_equal(ordered, 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_runs_once),
         cmocka_unit_test(pushes_may_meet_the_stop),
         cmocka_unit_test(bodies_come_first),
+        cmocka_unit_test(long_bodies_leave_a_thread_for_short_ones),
     };
     return cmocka_run_group_tests_name("loader", tests, NULL, NULL);
 }

@@ -139,8 +139,9 @@ static void drop(cJSON *json, const char *name) {
 
 /* Members that a curve of a batch and a request of its own have in common, as text. */
 static char *curve_text(cJSON *json) {
-    static const char *const others[] = {"job",  "device",    "parameters", "timing",
-                                         "grid", "frequency", "power",      "method"};
+    static const char *const others[] = {"job",     "device",    "parameters", "timing",
+                                         "grid",    "frequency", "power",      "method",
+                                         "columns", "weighted",  "dropped"};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         drop(json, others[i]);
     char *text = cJSON_PrintUnformatted(json);

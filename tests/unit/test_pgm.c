@@ -123,10 +123,10 @@ static void test_write(void **state) {
     (void)state;
     for (uint32_t channels = 1; channels <= 4; channels++) {
         for (uint32_t depth = 8; depth <= 16; depth += 8) {
-            uint8_t out[256];
+            uint8_t out[512];
             uint64_t size = 0, bound = pgm_bound(2, 2, channels, depth);
             struct picture picture = {
-                2, 2, channels, depth, depth == 8 ? (const void *)bytes : words, NULL};
+                2, 2, channels, depth, depth == 8 ? (const void *)bytes : words, NULL, NULL};
             assert_true(bound <= sizeof out);
             assert_int_equal(pgm_write(&picture, out, bound, &size), KILN_OK);
             assert_true(size <= bound);
@@ -142,7 +142,7 @@ static void test_write(void **state) {
     }
     uint8_t out[32];
     uint64_t size;
-    struct picture grey = {1, 2, 1, 8, "ab", NULL};
+    struct picture grey = {1, 2, 1, 8, "ab", NULL, NULL};
     assert_int_equal(pgm_write(&grey, out, sizeof out, &size), KILN_OK);
     assert_int_equal(size, 13);
     assert_memory_equal(out, "P5\n1 2\n255\nab", 13);

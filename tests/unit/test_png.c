@@ -197,7 +197,7 @@ static void test_write(void **state) {
                 for (uint32_t depth = 8; depth <= 16; depth += 8) {
                     uint32_t width = sizes[s][0], height = sizes[s][1];
                     size_t row = (size_t)width * channels * (depth / 8);
-                    struct picture picture = {width, height, channels, depth, words, NULL};
+                    struct picture picture = {width, height, channels, depth, words, NULL, NULL};
                     picture_fill((uint8_t *)words, row * height, row, kind);
                     writers_check(&picture);
                 }
@@ -213,7 +213,8 @@ static void test_write_large(void **state) {
             for (uint32_t depth = 8; depth <= 16; depth += 8) {
                 uint32_t channels = kind % 2 ? 3 : 4;
                 size_t row = (size_t)sizes[s][0] * channels * (depth / 8);
-                struct picture picture = {sizes[s][0], sizes[s][1], channels, depth, pixels, NULL};
+                struct picture picture = {sizes[s][0], sizes[s][1], channels, depth,
+                                          pixels,      NULL,        NULL};
                 picture_fill(pixels, row * sizes[s][1], row, kind);
                 uint64_t size = writers_check(&picture);
                 assert_true(kind != 0 || size < row * sizes[s][1] / 6);
@@ -233,7 +234,7 @@ static void test_write_palette(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         uint32_t channels = cases[i].channels;
-        struct picture picture = {cases[i].width, 60, channels, 8, pixels, NULL};
+        struct picture picture = {cases[i].width, 60, channels, 8, pixels, NULL, NULL};
         uint64_t size = 0;
         for (size_t k = 0; k < sizeof pixels / channels; k++) {
             uint32_t color = (uint32_t)(k / 3 % cases[i].colors) * 0x010305;
@@ -255,7 +256,7 @@ static void test_write_threads(void **state) {
     assert_int_equal(pool_create(4, &pool), KILN_OK);
     for (int kind = 0; kind < 4; kind++)
         for (size_t i = 0; i < sizeof heights / sizeof heights[0]; i++) {
-            struct picture picture = {301, heights[i], 3, 8, pixels, NULL};
+            struct picture picture = {301, heights[i], 3, 8, pixels, NULL, NULL};
             uint64_t bound = png_bound(301, heights[i], 3, 8), one = 0, many = 0;
             uint8_t *first = malloc(bound), *second = malloc(bound);
             picture_fill(pixels, (size_t)301 * 3 * heights[i], 301 * 3, kind);
@@ -275,8 +276,8 @@ static void test_write_threads(void **state) {
 /* Indices with their palette are the picture that the palette makes of them. */
 static void test_write_indices(void **state) {
     static uint8_t indices[90 * 70], palette[256 * 3], rgb[90 * 70 * 3], file[1 << 16];
-    struct picture picture = {90, 70, 1, 8, indices, palette};
-    struct picture colors = {90, 70, 3, 8, rgb, NULL};
+    struct picture picture = {90, 70, 1, 8, indices, palette, NULL};
+    struct picture colors = {90, 70, 3, 8, rgb, NULL, NULL};
     uint64_t size = 0;
     (void)state;
     picture_fill(palette, sizeof palette, 3, 2);
@@ -299,7 +300,7 @@ static void test_frame(void **state) {
     picture_fill(palette, sizeof palette, 3, 2);
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
         for (int kind = 0; kind < 4; kind++) {
-            struct picture picture = {sizes[i][0], sizes[i][1], 1, 8, pixels, palette};
+            struct picture picture = {sizes[i][0], sizes[i][1], 1, 8, pixels, palette, NULL};
             struct png_frame frame;
             uint64_t size = 0, again = 0;
             picture_fill(pixels, (size_t)sizes[i][0] * sizes[i][1], sizes[i][0], kind);
@@ -318,7 +319,7 @@ static void test_frame(void **state) {
 static void test_write_texts(void **state) {
     static const struct image_text texts[] = {{"Parameters", "a=1&b=2"}, {NULL, NULL}};
     static uint8_t first[4096], second[4096];
-    struct picture picture = {2, 2, 1, 8, "abcd", NULL};
+    struct picture picture = {2, 2, 1, 8, "abcd", NULL, NULL};
     uint64_t size = 0, again = 0;
     (void)state;
     assert_int_equal(png_write(&picture, texts, NULL, first, sizeof first, &size), KILN_OK);
@@ -336,7 +337,7 @@ static void test_write_texts(void **state) {
 
 /* A valid grey 5×4 file to be broken. */
 static size_t sample_make(uint8_t out[4096]) {
-    struct picture picture = {5, 4, 1, 8, "abcdefghijklmnopqrst", NULL};
+    struct picture picture = {5, 4, 1, 8, "abcdefghijklmnopqrst", NULL, NULL};
     uint64_t size = 0;
     assert_int_equal(png_write(&picture, NULL, NULL, out, 4096, &size), KILN_OK);
     return (size_t)size;

@@ -1,0 +1,18 @@
+# install_units.cmake: run by `cmake --install`. Reads the units of `source` (which are for /usr/local),
+# writes them for this prefix, and puts an empty configuration beside them where there is none.
+set(etc "/etc")
+if(NOT CMAKE_INSTALL_PREFIX MATCHES "^/usr(/local)?/?$")
+    set(etc "${CMAKE_INSTALL_PREFIX}/etc")
+endif()
+foreach(name kilnd.service kilnd.socket)
+    file(READ "${source}/${name}" text)
+    string(REPLACE "/etc/kiln" "${etc}/kiln" text "${text}")
+    string(REPLACE "/usr/local/" "${CMAKE_INSTALL_PREFIX}/" text "${text}")
+    file(WRITE "${scratch}/${name}" "${text}")
+    file(INSTALL "${scratch}/${name}" DESTINATION "${CMAKE_INSTALL_PREFIX}/lib/systemd/system")
+endforeach()
+if(EXISTS "$ENV{DESTDIR}${etc}/kiln.conf")
+    message(STATUS "Left as it is: $ENV{DESTDIR}${etc}/kiln.conf")
+else()
+    file(INSTALL "${source}/kiln.conf" DESTINATION "${etc}")
+endif()
