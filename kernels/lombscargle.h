@@ -81,7 +81,7 @@ struct lombscargle_peak {
 
 struct lombscargle_args {
     int64_t n;       /* samples, ≥ 1; with several curves the elements of each array at least */
-    const double *t; /* device, n: times less their midpoint */
+    const double *t; /* device, n: times, best within their span of 0 */
     const double *y; /* device, n: values (less their weighted mean if centred) */
     const double *w; /* device, n: weights, ≥ 0, sum 1 (over each curve) */
     double y_mean;   /* Σ w y of the array as passed */

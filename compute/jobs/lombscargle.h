@@ -68,7 +68,7 @@ struct lombscargle_row {
 struct periodogram {
     const struct lombscargle_params *params;
     uint64_t n, nf;
-    double *t, *y, *w;       /* n: less the midpoint; scaled and centred; weights of sum 1 */
+    double *t, *y, *w;       /* n: near to 0; scaled and centred; weights of sum 1 */
     const double *frequency; /* nf, in the input block, or NULL for the grid */
     double *power;           /* nf, in the order asked for; in the result block for NPY */
     double baseline;         /* max t - min t */

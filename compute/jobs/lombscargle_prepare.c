@@ -1,9 +1,9 @@
 /*
  * lombscargle_prepare.c: light curves as the kernel wants them.
  *
- * The host takes what is O(n) off the device: times less their midpoint (so that phases lose no
- * digits to the calendar), weights, values scaled by a power of two (so that no unit of y
- * overflows) and less their weighted mean.
+ * The host takes what is O(n) off the device: times less their midpoint where that is far off (so
+ * that phases lose no digits to the calendar), weights, values scaled by a power of two (so that no
+ * unit of y overflows) and less their weighted mean.
  *
  * Threads: a worker's slot thread.
  */
@@ -27,7 +27,10 @@ static bool times_center(struct periodogram *p, const double *t) {
         low = t[i] < low ? t[i] : low;
         high = t[i] > high ? t[i] : high;
     }
-    double middle = low + 0.5 * (high - low);
+    /* Differences must be exact: near-singular bins depend on every digit of the times. They are
+       where the midpoint is between half and twice each time; other times are near to 0 as they
+       are. */
+    double middle = low > high - low || high < low - high ? low + 0.5 * (high - low) : 0;
     for (uint64_t i = 0; i < p->n; i++)
         p->t[i] = t[i] - middle;
     p->baseline = high - low;

@@ -19,9 +19,10 @@ double nufft_shift(const double *t, size_t n, double *half) {
         low = t[i] < low ? t[i] : low;
         high = t[i] > high ? t[i] : high;
     }
-    /* A difference of numbers within a factor of two of each other is exact. */
+    /* The shorter the half, the fewer coarse frequencies. The difference is exact for numbers
+       within a factor of two of each other; for others it is within the rounding of the span. */
     double middle = low + 0.5 * (high - low);
-    double shift = fabs(middle) > high - low ? middle : 0;
+    double shift = fabs(middle) > 0x1p-6 * (high - low) ? middle : 0;
     *half = fmax(fabs(low - shift), fabs(high - shift));
     return shift;
 }

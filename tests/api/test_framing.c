@@ -467,7 +467,9 @@ static void large_heads(void **state) {
         {"GET /healthz?a=1", "&b=1", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 8100,
          200},
         {"GET /v1/mandelbrot?a=1", "&b=1", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
-         8100, 422},
+         1000, 422},
+        {"GET /v1/mandelbrot?a=1", "&b=1", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+         8100, 400}, /* more fields than are read */
         {"GET /healthz?a=1", "&b=1", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 9000,
          414},
         {"GET /healthz?", "a", " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 24000, 414},

@@ -122,7 +122,7 @@ static double quad_power(const struct curve *curve, int fit_mean, int terms, dou
             }
         }
         quad norm = dot(curve, x, x), share;
-        bool nothing = !(norm > least * before);
+        bool nothing = !(norm > least);
         if (!nothing && norm < (quad)LEAST * before)
             abort(); /* a case that this reference cannot judge */
         quad root = nothing ? 1 : (quad)sqrtl((long double)norm);

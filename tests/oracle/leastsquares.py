@@ -37,16 +37,15 @@ def exact(t, y, dy, f, terms, fit_mean):
     for h in range(1, terms + 1):
         rows += [[mp.cos(h * a) for a in angles], [mp.sin(h * a) for a in angles]]
     # Without a mean, functions of few phases may depend on each other but for rounding.
-    least = mp.mpf(2) ** -80 if found <= 2 * terms and not fit_mean else mp.mpf(10) ** (10 - mp.mp.dps)
+    least = mp.mpf(2) ** -40 if found <= 2 * terms and not fit_mean else mp.mpf(10) ** (10 - mp.mp.dps)
     basis, explained, left = [], mp.mpf(0), 0
     for i, row in enumerate(rows):
-        before = dot(row, row)
         for _ in range(2):
             for other in basis:
                 share = dot(row, other)
                 row = [a - share * b for a, b in zip(row, other)]
         norm = dot(row, row)
-        if norm <= least * least * before:
+        if norm <= least * least * mp.fsum(w):
             continue
         basis.append([a / mp.sqrt(norm) for a in row])
         if i > 0 or not fit_mean:
