@@ -20,6 +20,8 @@ struct list {
     struct text *text;
     const struct exchange *exchange;
     bool any;
+    struct job_view *early; /* those that were being prepared when the list was begun */
+    size_t early_count, moved;
 };
 
 static void optional_print(struct text *text, const char *value) {
@@ -56,11 +58,22 @@ static void view_print(const struct exchange *exchange, struct text *text,
     text_string(text, "}");
 }
 
-static void element_print(const struct job_view *view, void *context) {
-    struct list *list = context;
+static void element_print(const struct job_view *view, struct list *list) {
     text_string(list->text, list->any ? ",\n" : "");
     list->any = true;
     view_print(list->exchange, list->text, view);
+}
+
+/* One that waits or runs. It may have been prepared a moment ago. */
+static void submitted_print(const struct job_view *view, void *context) {
+    struct list *list = context;
+    for (size_t i = 0; i < list->early_count; i++) {
+        if (job_id_equal(&list->early[i].id, &view->id)) {
+            list->early[i].id = (struct job_id){{0}};
+            list->moved++;
+        }
+    }
+    element_print(view, list);
 }
 
 /* ---- what is asked for ---- */
@@ -141,35 +154,38 @@ static enum kiln_status filter_read(struct exchange *exchange, struct job_filter
 /* The printer may be called again with more room, when the query has been taken apart already. */
 static _Thread_local struct job_filter asked;
 
-/* Those that are being read, where the others have left room; returns how many there are. */
-static size_t preparing_print(struct exchange *exchange, struct list *list, size_t printed) {
-    struct preparing *preparing = &exchange->service->preparing;
-    size_t room = printed < DISPATCH_JOBS_MAX ? DISPATCH_JOBS_MAX - printed : 0;
-    struct job_view *views = calloc(room + 1, sizeof *views);
-    if (views == NULL) {
-        list->text->full = true; /* no memory: there is no answer to give */
-        return 0;
+/* Those that are being read and have not been submitted since, where the others have left room. */
+static void early_print(struct list *list, size_t printed) {
+    for (size_t i = 0; i < list->early_count && printed < DISPATCH_JOBS_MAX; i++) {
+        if (!job_id_empty(&list->early[i].id)) {
+            element_print(&list->early[i], list);
+            printed++;
+        }
     }
-    size_t count = preparing_list(preparing, &asked, views, room);
-    for (size_t i = 0; i < count && i < room; i++) {
-        element_print(&views[i], list);
-    }
-    free(views);
-    return count;
 }
 
+/* A job goes from the loader to the dispatcher, so they are asked in this order. */
 static void list_print(struct exchange *exchange, struct text *text) {
-    struct list list = {text, exchange, false};
+    struct job_view *early = calloc(DISPATCH_JOBS_MAX, sizeof *early);
+    struct list list = {.text = text, .exchange = exchange, .early = early};
+    size_t total = 0, reading;
+    if (early == NULL) {
+        text->full = true; /* no memory: there is no answer to give */
+        return;
+    }
+    reading = preparing_list(&exchange->service->preparing, &asked, early, DISPATCH_JOBS_MAX);
+    list.early_count = reading < DISPATCH_JOBS_MAX ? reading : DISPATCH_JOBS_MAX;
     struct dispatch *dispatch = service_enter(exchange->service);
-    size_t total = 0;
     text_string(text, "{\"jobs\":[");
     if (dispatch != NULL) {
-        if (dispatch_jobs(dispatch, &asked, element_print, &list, &total) != KILN_OK) {
+        if (dispatch_jobs(dispatch, &asked, submitted_print, &list, &total) != KILN_OK) {
             text->full = true; /* no memory: there is no answer to give */
         }
         service_leave(exchange->service);
     }
-    total += preparing_print(exchange, &list, total);
+    early_print(&list, total);
+    total += reading - list.moved;
+    free(early);
     text_format(text, "],\"total\":%zu}\n", total);
 }
 

@@ -182,36 +182,50 @@ static void load_end(struct exchange *exchange, enum kiln_status status) {
     exchange_fault(exchange, status, "%s", why);
 }
 
+static void load_submit(void *context) {
+    struct exchange *exchange = context;
+    reuse_submit(exchange, exchange->dispatch);
+}
+
+/* Without a moment in which DELETE finds the job neither among those that are prepared nor among
+   those that wait. */
+static enum kiln_status load_move(struct exchange *exchange) {
+    struct service *service = exchange->service;
+    struct dispatch *dispatch = service_enter(service); /* before the list's lock, as active.c */
+    if (dispatch == NULL) {
+        return KILN_DRAINING;
+    }
+    exchange->dispatch = dispatch;
+    bool moved = preparing_move(&service->preparing, &exchange->preparation, load_submit, exchange);
+    service_leave(service);
+    return moved ? KILN_OK : KILN_REVOKED;
+}
+
 /* On a loader's thread: prepares a suspended exchange and submits or resumes it. */
 static void load_run(struct load *load) {
     struct exchange *exchange =
         (struct exchange *)(void *)((char *)load - offsetof(struct exchange, load));
-    struct service *service = exchange->service;
     struct preparation *preparation = &exchange->preparation;
     cancel_begin(&preparation->cancel, preparing_ask, preparation);
     if (!cancel_point(0)) { /* it may have waited long for this thread */
         job_prepare(exchange);
     }
     enum kiln_status ended = cancel_end();
-    preparing_leave(&service->preparing, preparation);
     if (ended == KILN_OK && atomic_load(&preparation->revoked)) {
         ended = KILN_REVOKED; /* behind the last point */
+    }
+    bool runs = ended == KILN_OK && exchange->outcome == OUTCOME_JOB && !reuse_find(exchange);
+    if (runs) {
+        ended = load_move(exchange);
+        if (ended == KILN_OK) {
+            return;
+        }
     }
     if (ended != KILN_OK) {
         load_end(exchange, ended);
     }
-    if (exchange->outcome != OUTCOME_JOB || reuse_find(exchange)) {
-        exchange_resume(exchange);
-        return;
-    }
-    struct dispatch *dispatch = service_enter(service);
-    if (dispatch == NULL) {
-        exchange_fault(exchange, KILN_DRAINING, "The daemon is shutting down.");
-        exchange_resume(exchange);
-        return;
-    }
-    reuse_submit(exchange, dispatch);
-    service_leave(service);
+    preparing_leave(&exchange->service->preparing, preparation);
+    exchange_resume(exchange);
 }
 
 /* How long its body takes, in bytes of text: images are only hashed here, texts are parsed. */

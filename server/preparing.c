@@ -30,8 +30,7 @@ void preparing_enter(struct preparing *preparing, struct preparation *preparatio
     pthread_mutex_unlock(&preparing->lock);
 }
 
-void preparing_leave(struct preparing *preparing, struct preparation *preparation) {
-    pthread_mutex_lock(&preparing->lock);
+static void leave_locked(struct preparing *preparing, const struct preparation *preparation) {
     struct preparation *next = preparation->next, *previous = preparation->previous;
     *(previous != NULL ? &previous->next : &preparing->first) = next;
     if (next != NULL) {
@@ -40,7 +39,24 @@ void preparing_leave(struct preparing *preparing, struct preparation *preparatio
         preparing->last = previous != NULL ? &previous->next : &preparing->first;
     }
     preparing->count--;
+}
+
+void preparing_leave(struct preparing *preparing, struct preparation *preparation) {
+    pthread_mutex_lock(&preparing->lock);
+    leave_locked(preparing, preparation);
     pthread_mutex_unlock(&preparing->lock);
+}
+
+bool preparing_move(struct preparing *preparing, struct preparation *preparation,
+                    void (*move)(void *context), void *context) {
+    pthread_mutex_lock(&preparing->lock);
+    bool moves = !atomic_load(&preparation->revoked);
+    if (moves) {
+        leave_locked(preparing, preparation);
+        move(context);
+    }
+    pthread_mutex_unlock(&preparing->lock);
+    return moves;
 }
 
 static bool gone(int fd) {

@@ -45,6 +45,12 @@ void preparing_enter(struct preparing *preparing, struct preparation *preparatio
 /** Takes it out: nobody can cancel it by this list any more. */
 void preparing_leave(struct preparing *preparing, struct preparation *preparation);
 
+/** Takes it out and calls `move`, which lists it elsewhere, before anybody else looks: who looks
+   here first and there then does not miss it. The entry may be gone after `move`, which must not
+   come back to this list. False, and nothing done, for one that has been revoked. */
+bool preparing_move(struct preparing *preparing, struct preparation *preparation,
+                    void (*move)(void *context), void *context);
+
 /** What there is to say against going on with a struct preparation: KILN_OK, KILN_DRAINING,
     KILN_REVOKED, KILN_DEADLINE or KILN_CANCELLED. For cancel_begin. */
 enum kiln_status preparing_ask(void *preparation);

@@ -74,6 +74,9 @@ enum kiln_status series_text(struct series *series, const char *text, uint64_t m
         while (length > 0 && strchr(" \t\r\n", at[length - 1]) != NULL) {
             length--;
         }
+        if (i % NUMBERS_STRIDE == 0 && cancel_point(NUMBERS_STRIDE * (size + 1))) {
+            return KILN_CANCELLED;
+        }
         if (gaps && csv_missing_word(at, length)) {
             place[i] = NAN;
             at += size + (at[size] == ',');
@@ -86,9 +89,6 @@ enum kiln_status series_text(struct series *series, const char *text, uint64_t m
         }
         place[i] = json_number(&value);
         at += size + (at[size] == ',');
-        if (i % NUMBERS_STRIDE == 0 && cancel_point(NUMBERS_STRIDE * (size + 1))) {
-            return KILN_CANCELLED;
-        }
     }
     return KILN_OK;
 }

@@ -92,17 +92,38 @@ static size_t line_skip(const struct csv *csv, size_t end) {
     return end < csv->size ? end + 1 + pair : end;
 }
 
+/* Just behind the last end of a line in the `size` bytes at `at`, 0 for none. */
+static size_t last_end(const struct csv *csv, size_t at, size_t size) {
+    const char *start = csv->text + at, *end = memrchr(start, '\n', size);
+    end = end ? end : memrchr(start, '\r', size);
+    return end ? (size_t)(end - csv->text) + 1 : 0;
+}
+
+/* A cancellation point where a line begins, at csv->at. The next one is where a line begins too:
+   all lines before it are known to end, so that none is walked for long. */
+static void line_look(struct csv *csv) {
+    size_t left = csv->size - csv->at;
+    size_t stride = left < CANCEL_STRIDE ? left : CANCEL_STRIDE;
+    if (cancel_point(CANCEL_STRIDE)) {
+        csv->status = KILN_CANCELLED;
+        return;
+    }
+    csv->look = stride == left ? csv->size : last_end(csv, csv->at, stride);
+    if (csv->look == 0)
+        csv->look = left <= CSV_LINE_MAX ? csv->size : last_end(csv, csv->at, CSV_LINE_MAX);
+    if (csv->look == 0)
+        csv->status = KILN_MALFORMED;
+}
+
 /* To the next line that is neither empty nor a comment, which begins at csv->at then; false at the
-   end, or where the work is to end. `comment` receives the last comment passed over, if it is not
-   NULL. */
+   end, or where csv->status says why reading ends. `comment` receives the last comment passed over,
+   if it is not NULL. */
 static bool line_find(struct csv *csv, struct column_name *comment) {
     while (csv->at < csv->size) {
         size_t at = csv->at;
-        if (at >= csv->look) {
-            csv->look = at + CANCEL_STRIDE;
-            csv->cancelled = cancel_point(CANCEL_STRIDE);
-        }
-        if (csv->cancelled)
+        if (at >= csv->look)
+            line_look(csv);
+        if (csv->status != KILN_OK)
             return false;
         csv->line++;
         while (at < csv->size && is_blank(csv->text[at]))
@@ -194,6 +215,18 @@ static bool number_read(struct column_name field, double *value) {
         }
     }
     return false;
+}
+
+/* What ended the reading before its end: csv->status. */
+static enum kiln_status lines_end(const struct reader *reader) {
+    struct csv *csv = reader->csv;
+    if (csv->status != KILN_MALFORMED)
+        return csv->status;
+    csv->line++;
+    return broken(reader,
+                  "the line has more than %zu bytes; were the line ends lost? curl -d strips "
+                  "them, curl --data-binary does not",
+                  CSV_LINE_MAX);
 }
 
 /* ---- the first line ---- */
@@ -302,10 +335,10 @@ enum kiln_status csv_open(struct csv *csv, const char *text, size_t size, char *
     csv->table.count = 0;
     csv->table.header = csv->table.comment = false;
     csv->look = 0;
-    csv->cancelled = false;
+    csv->status = KILN_OK;
     if (!line_find(csv, &comment)) {
-        if (csv->cancelled)
-            return KILN_CANCELLED;
+        if (csv->status != KILN_OK)
+            return lines_end(&reader);
         snprintf(why, why_size, "there are no lines of numbers");
         return KILN_MALFORMED;
     }
@@ -313,8 +346,8 @@ enum kiln_status csv_open(struct csv *csv, const char *text, size_t size, char *
     uint64_t line = csv->line;
     csv->at = line_skip(csv, line_end(csv, first));
     size_t second = line_find(csv, NULL) ? csv->at : size;
-    if (csv->cancelled)
-        return KILN_CANCELLED;
+    if (csv->status != KILN_OK)
+        return lines_end(&reader);
     csv->at = first;
     csv->line = line;
     csv->separator = separator_guess(csv, second);
@@ -451,5 +484,5 @@ enum kiln_status csv_read(struct csv *csv, const struct column_map *map,
                 values[i][*rows] = row[i];
         ++*rows;
     }
-    return csv->cancelled ? KILN_CANCELLED : KILN_OK;
+    return lines_end(&reader);
 }

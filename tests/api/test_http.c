@@ -165,7 +165,11 @@ static void entity_tags_of_devices(void **state) {
         for (size_t named = 0; named < 2; named++) {
             char path[160];
             struct answer answer;
-            snprintf(path, sizeof path, "%s%s", rows[i].path, named ? "&device=cpu:0" : "");
+            const char *device = getenv("KILN_TEST_DEVICE");
+            snprintf(path, sizeof path, "%s%s%s", rows[i].path, named ? "&device=" : "",
+                     !named           ? ""
+                     : device != NULL ? device
+                                      : "cpu:0");
             const struct request request = {
                 .path = path, .type = rows[i].type, .body = rows[i].body};
             session_ask(session, &request, &answer);

@@ -165,7 +165,7 @@ static void drain(void **state) {
 /* While a job runs, probes are answered, on connections old and new; new jobs are not taken. The
    job is cancelled then, so that nothing here depends on how fast it is. */
 static void drain_probes(void **state) {
-    char id[17], path[64];
+    char id[37], path[64];
     struct client client;
     struct daemon daemon;
     struct answer answer;
@@ -188,7 +188,7 @@ static void drain_probes(void **state) {
     assert_status(&answer, 200);
     const char *found = strstr(answer.body, "\"id\":\"");
     assert_non_null(found);
-    snprintf(id, sizeof id, "%.16s", found + 6);
+    snprintf(id, sizeof id, "%.36s", found + 6);
     snprintf(path, sizeof path, "/v1/jobs/%s", id);
     answer_free(&answer);
     session_ask(session, &(struct request){.method = "DELETE", .path = path}, &answer);

@@ -68,7 +68,7 @@ static void client_expect(struct client *client, int status, const char *page) {
 }
 
 /* Waits until so many jobs are listed, which all are being prepared. */
-static void list_wait(struct session *session, int count, char ids[][40]) {
+static void list_wait(struct session *session, int count, char ids[][64]) {
     double end = now_s() + PATIENCE;
     for (;;) {
         struct answer answer;
@@ -84,7 +84,7 @@ static void list_wait(struct session *session, int count, char ids[][40]) {
                 cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(job, "state")), "preparing");
             assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(job, "type")),
                                 "fault");
-            snprintf(ids[i], 40, "/v1/jobs/%s",
+            snprintf(ids[i], sizeof ids[i], "/v1/jobs/%s",
                      cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(job, "id")));
         }
         cJSON_Delete(document);
@@ -112,7 +112,7 @@ static void long_bodies_hold_up_nobody(void **state) {
     enum { COUNT = 4 };
     struct daemon daemon;
     struct client clients[COUNT];
-    char ids[COUNT][40];
+    char ids[COUNT][64];
     struct answer answer;
     daemon_start(&daemon, NULL);
     struct session *session = session_create(&daemon);
@@ -144,7 +144,7 @@ static void long_bodies_hold_up_nobody(void **state) {
 static void clients_that_leave_end_it(void **state) {
     (void)state;
     struct daemon daemon;
-    char head[160], ids[3][40], *body = body_make(FOREVER, 1, LONG);
+    char head[160], ids[3][64], *body = body_make(FOREVER, 1, LONG);
     int size = snprintf(head, sizeof head,
                         "POST /v1/fault HTTP/1.1\r\nHost: localhost\r\n"
                         "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n",
@@ -186,7 +186,7 @@ static void the_end_of_the_daemon_ends_it(void **state) {
     (void)state;
     struct daemon daemon;
     struct client clients[3];
-    char ids[3][40];
+    char ids[3][64];
     daemon_start(&daemon, NULL);
     struct session *session = session_create(&daemon);
     for (int i = 0; i < 3; i++) {

@@ -215,12 +215,56 @@ static void test_capacity(void **state) {
     assert_non_null(strstr(result.why, "more than 256 columns"));
 }
 
+/* `size` of `piece`, between two lines of numbers and one more. */
+static struct result parse_long(char piece, size_t size, const char *after) {
+    static const char before[] = "t,y\n1,2\n3,4,";
+    struct result result = {0};
+    size_t start = sizeof before - 1, all = start + size + strlen(after);
+    char *text = malloc(all + 1);
+    assert_non_null(text);
+    memcpy(text, before, start);
+    memset(text + start, piece, size);
+    strcpy(text + start + size, after);
+    result.status = read_all(text, all, NULL, 16, &result);
+    free(text);
+    return result;
+}
+
+static void test_long_lines(void **state) {
+    static const char *const ends[] = {"", "\n5,6\n", "\r5,6\r", "\r\n5,6\r\n"};
+    static const char pieces[] = {' ', 'x', '"', ',', '9', '#', '\0'};
+    (void)state;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        /* blanks to the end do no harm, however they lie to the strides of the look-out */
+        for (size_t size = 65520; size < 65560; size++)
+            assert_int_equal(parse_long(' ', size, ends[i]).rows, i == 0 ? 2 : 3);
+        assert_int_equal(parse_long(' ', CSV_LINE_MAX - 8, ends[i]).status, KILN_OK);
+        for (size_t j = 0; j < sizeof pieces; j++) {
+            struct result result = parse_long(pieces[j], CSV_LINE_MAX, ends[i]);
+            assert_int_equal(result.status, KILN_MALFORMED);
+            if (!strstr(result.why, "line 3: the line has more than 1048576 bytes"))
+                fail_msg("'%s'", result.why);
+        }
+    }
+    /* a first line, and a comment */
+    char *text = calloc(1, CSV_LINE_MAX + 2);
+    struct result result = {0};
+    assert_non_null(text);
+    for (size_t i = 0; i < sizeof pieces; i++) {
+        memset(text, pieces[i], CSV_LINE_MAX + 1);
+        result.status = read_all(text, CSV_LINE_MAX + 1, NULL, 16, &result);
+        assert_int_equal(result.status, KILN_MALFORMED);
+        assert_non_null(strstr(result.why, "line 1: the line has more"));
+    }
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_separators), cmocka_unit_test(test_extra_columns),
         cmocka_unit_test(test_headers),    cmocka_unit_test(test_missing),
         cmocka_unit_test(test_specials),   cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_capacity),   cmocka_unit_test(test_long_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

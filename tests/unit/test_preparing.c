@@ -84,6 +84,52 @@ static void listed_and_revoked(void **state) {
     preparing_finish(&preparing);
 }
 
+struct move {
+    struct preparing *preparing;
+    pthread_t looker;
+    struct job_id id;
+    _Atomic bool submitted;
+    bool missed;
+};
+
+/* As DELETE does: here first, then where submitted jobs are. */
+static void *look(void *context) {
+    struct move *move = context;
+    struct job_view view;
+    while (preparing_job(move->preparing, &move->id, &view)) {
+    }
+    move->missed = !atomic_load(&move->submitted);
+    return NULL;
+}
+
+static void submit(void *context) {
+    struct move *move = context;
+    usleep(2000); /* time to be missed */
+    atomic_store(&move->submitted, true);
+}
+
+static void moved_without_a_gap(void **state) {
+    (void)state;
+    struct preparing preparing;
+    struct preparation row = preparation_make(1);
+    struct move move = {.preparing = &preparing, .id = row.id};
+    preparing_init(&preparing);
+    preparing_enter(&preparing, &row);
+    assert_int_equal(pthread_create(&move.looker, NULL, look, &move), 0);
+    assert_true(preparing_move(&preparing, &row, submit, &move));
+    pthread_join(move.looker, NULL);
+    assert_false(move.missed);
+    /* who has been told 204 does not find the job running */
+    preparing_enter(&preparing, &row);
+    atomic_store(&move.submitted, false);
+    assert_true(preparing_revoke(&preparing, &row.id));
+    assert_false(preparing_move(&preparing, &row, submit, &move));
+    assert_false(atomic_load(&move.submitted));
+    assert_true(preparing_revoke(&preparing, &row.id)); /* still its own */
+    preparing_leave(&preparing, &row);
+    preparing_finish(&preparing);
+}
+
 static void ended_by_deadline_hangup_and_drain(void **state) {
     (void)state;
     int ends[2];
@@ -158,16 +204,24 @@ static enum kiln_status read_csv(void) {
     return status;
 }
 
-static enum kiln_status read_list(void) {
+static enum kiln_status list_read(bool gaps) {
     struct arena *arena;
     struct array_ref array;
     char why[96];
     assert_int_equal(arena_create((size_t)64 << 20, &arena), KILN_OK);
     struct series series = {.arena = arena};
-    enum kiln_status status = series_text(&series, text, size, false, &array, why, sizeof why);
+    enum kiln_status status = series_text(&series, text, size, gaps, &array, why, sizeof why);
     arena_give(arena, &series.block);
     arena_destroy(arena);
     return status;
+}
+
+static enum kiln_status read_list(void) {
+    return list_read(false);
+}
+
+static enum kiln_status read_gaps(void) {
+    return list_read(true);
 }
 
 static const struct {
@@ -182,6 +236,7 @@ static const struct {
     {"one number", "{\"a\":1", "0", "e-3000000}", read_json},
     {"numbers", "[", "1,", "1]", read_numbers},
     {"a list", "", "1.5,", "1", read_list},
+    {"a list of gaps", "", "nan,", "1", read_gaps},
     {"lines", "", "1,2\n", "", read_csv},
     {"comments", "", "#\n", "1,2\n", read_csv},
 };
@@ -214,6 +269,7 @@ static void parsers_look(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(listed_and_revoked),
+        cmocka_unit_test(moved_without_a_gap),
         cmocka_unit_test(ended_by_deadline_hangup_and_drain),
         cmocka_unit_test(parsers_look),
     };
