@@ -8,7 +8,7 @@
  * of the fast and of the small writer, bytes as a part of level 6. One thread; pin it with taskset.
  */
 #include "compute/codecs/image.h"
-#include "compute/colormap.h"
+#include "compute/plot/colormap.h"
 
 #include <math.h>
 #include <png.h>

@@ -36,9 +36,9 @@
 #ifndef KILN_KERNELS_BACKEND_H
 #define KILN_KERNELS_BACKEND_H
 
-#include "compute/status.h"
-#include "compute/text.h"
-#include "compute/timing.h"
+#include "compute/core/status.h"
+#include "compute/core/text.h"
+#include "compute/core/timing.h"
 #include "kernels/control.h"
 #include "kernels/kernels.h"
 

@@ -30,7 +30,7 @@ cmake -S . -B build-fuzz -G Ninja -DKILN_CUDA=OFF >/dev/null
 cmake --build build-fuzz --parallel "$(nproc)" --target kiln_cpu | tail -n 1
 flags=(-std=c11 -g -O1 -D_GNU_SOURCE -I. -fsanitize=address,undefined -fno-sanitize-recover=undefined)
 mkdir -p build-fuzz/objects
-for source in compute/*.c compute/codecs/*.c compute/jobs/*.c; do
+for source in compute/*/*.c compute/*/*/*.c; do
     object=build-fuzz/objects/${source//\//_}.o
     if [[ ! -f $object || -n $(find compute kernels -name '*.[ch]' -newer "$object" -print -quit) ]]; then
         printf '%s -o%s\n' "$source" "$object"
@@ -39,13 +39,13 @@ done | xargs -r -n 2 -P "$(nproc)" "$clang" "${flags[@]}" -fsanitize=fuzzer-no-l
 for target in "${targets[@]}"; do
     more=()
     case $target in # parsers of the front, as in tests/CMakeLists.txt
-    fuzz_accept) more=(server/negotiate.c) ;;
-    fuzz_etag) more=(server/etag.c server/result.c -DKILN_VERSION='"fuzz"' -lxxhash) ;;
-    fuzz_keys) more=(server/keys.c -lgnutls) ;;
-    fuzz_origin) more=(server/origin.c) ;;
-    fuzz_multipart) more=(server/multipart.c) ;;
-    fuzz_url) more=(server/url.c) ;;
-    fuzz_wire) more=(server/wire.c server/head.c) ;;
+    fuzz_accept) more=(server/http/negotiate.c) ;;
+    fuzz_etag) more=(server/cache/etag.c server/cache/result.c -DKILN_VERSION='"fuzz"' -lxxhash) ;;
+    fuzz_keys) more=(server/auth/keys.c -lgnutls) ;;
+    fuzz_origin) more=(server/http/origin.c) ;;
+    fuzz_multipart) more=(server/http/multipart.c) ;;
+    fuzz_url) more=(server/http/url.c) ;;
+    fuzz_wire) more=(server/http/wire.c server/http/head.c) ;;
     esac
     "$clang" "${flags[@]}" -fsanitize=fuzzer "tests/fuzz/$target.c" "${more[@]}" build-fuzz/objects/*.o \
         "$(find build-fuzz/kernels -name libkiln_cpu.a)" -lpng -ldeflate -lpthread -ldl -lm \

@@ -3,11 +3,11 @@
  */
 #include "server/configuration.h"
 
-#include "compute/device_kind.h"
-#include "server/cors.h"
-#include "server/keys.h"
-#include "server/socket.h"
-#include "server/tls.h"
+#include "compute/worker/device_kind.h"
+#include "server/auth/keys.h"
+#include "server/http/cors.h"
+#include "server/http/socket.h"
+#include "server/http/tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

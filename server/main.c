@@ -1,13 +1,13 @@
 /*
  * main.c: the roles of the one binary.
  */
-#include "compute/capabilities.h"
-#include "compute/log.h"
-#include "compute/spawner.h"
-#include "compute/worker.h"
+#include "compute/core/log.h"
+#include "compute/worker/capabilities.h"
+#include "compute/worker/spawner.h"
+#include "compute/worker/worker.h"
+#include "server/auth/keytool.h"
 #include "server/configuration.h"
 #include "server/healthcheck.h"
-#include "server/keytool.h"
 #include "server/options.h"
 #include "server/serve.h"
 #include "server/service.h"

@@ -6,8 +6,8 @@
  */
 #include "server/options.h"
 
-#include "compute/log.h"
-#include "compute/spelling.h"
+#include "compute/core/log.h"
+#include "compute/core/spelling.h"
 #include "kernels/kernels.h"
 
 #include <ctype.h>

@@ -4,7 +4,7 @@
  * Draining: readiness turns 503, new jobs are refused with 503, and probes are still answered, on
  * new connections too; jobs that were taken go on up to --drain-timeout; what is left then is
  * answered 503; answers get a moment to leave, which ends with --drain-timeout or soon after it,
- * whether their clients read them or not; then the library is stopped. No exchange is suspended at
+ * whether their clients read them or not; then the library is stopped. No request is suspended at
  * that point, as the library demands.
  *
  * A socket that was passed on stays open for the next daemon: what comes to it while this one
@@ -12,21 +12,21 @@
  */
 #include "server/serve.h"
 
-#include "compute/capabilities.h"
-#include "compute/log.h"
-#include "compute/sandbox.h"
-#include "kernels/cpu/cgroup.h"
-#include "server/access.h"
-#include "server/activation.h"
-#include "server/addresses.h"
-#include "server/cors.h"
+#include "compute/core/cgroup.h"
+#include "compute/core/log.h"
+#include "compute/worker/capabilities.h"
+#include "compute/worker/sandbox.h"
+#include "server/api/jobs.h"
+#include "server/auth/access.h"
+#include "server/cache/offload.h"
 #include "server/descriptors.h"
-#include "server/jobs.h"
-#include "server/listener.h"
-#include "server/loader.h"
-#include "server/notify.h"
+#include "server/http/connection_limit.h"
+#include "server/http/cors.h"
+#include "server/http/listener.h"
+#include "server/http/socket.h"
+#include "server/sd_notify.h"
 #include "server/service.h"
-#include "server/socket.h"
+#include "server/socket_activation.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -108,7 +108,7 @@ static double drain(struct service *service, struct listener *listener) {
     uint64_t began = clock_ns();
     log_info("draining: up to %.0f s for running jobs", timeout);
     atomic_store(&service->draining, true);
-    if (activation_taken()) {
+    if (socket_activation_taken()) {
         listener_quiesce(listener);
     }
     dispatch_drain(service->dispatch);
@@ -124,15 +124,15 @@ static double drain(struct service *service, struct listener *listener) {
    their answers and those that are on their way get `seconds`. */
 static void stop(struct service *service, struct listener *listener, double seconds) {
     service_close(service);
-    loader_stop(service->loader);
+    offload_stop(service->offload);
     if (listener != NULL) {
         listener_quiesce(listener);
         requests_wait(service, seconds);
     }
     listener_destroy(listener);
-    loader_destroy(service->loader);
-    clients_destroy(service->clients);
-    addresses_destroy(service->addresses);
+    offload_destroy(service->offload);
+    connections_destroy(service->connections);
+    connection_limit_destroy(service->addresses);
     access_destroy(service->access);
     cors_destroy(service->cors);
     service_finish(service);
@@ -163,7 +163,8 @@ static bool connections_plan(struct service *service, const struct options *opti
                     " connections are taken",
                     options->connections, limit, plan->connections);
     }
-    service->addresses = addresses_create(plan->connections, options->connections_per_address);
+    service->addresses =
+        connection_limit_create(plan->connections, options->connections_per_address);
     if (service->addresses == NULL) {
         snprintf(why, why_size, "no memory for --connections");
         return false;
@@ -236,9 +237,9 @@ static bool start(struct service *service, const struct options *options, uint64
         return false;
     }
     capabilities_drop();
-    if (clients_create(options->idle_timeout, options->transfer_timeout, (size_t)plan.lingers,
-                       &service->clients) != KILN_OK ||
-        loader_create(&service->loader) != KILN_OK) {
+    if (connections_create(options->idle_timeout, options->transfer_timeout, (size_t)plan.lingers,
+                           &service->connections) != KILN_OK ||
+        offload_create(&service->offload) != KILN_OK) {
         snprintf(why, why_size, "threads cannot be made");
         close(fd);
         return false;
@@ -250,7 +251,7 @@ static bool start(struct service *service, const struct options *options, uint64
    every loop, and with the first the dispatcher, turns. They are looked at twice as often as
    needed, so that one late turn is no missed sign. */
 static int signal_wait(const sigset_t *set, struct listener *listener) {
-    uint64_t period = notify_watchdog_ns() / 4;
+    uint64_t period = sd_notify_watchdog_ns() / 4;
     const struct timespec time = {(time_t)(period / 1000000000), (long)(period % 1000000000)};
     bool turned = true;
     for (;;) {
@@ -263,7 +264,7 @@ static int signal_wait(const sigset_t *set, struct listener *listener) {
         }
         bool turns = listener_turns(listener);
         if (turns) {
-            notify_send("WATCHDOG=1");
+            sd_notify_send("WATCHDOG=1");
         } else if (turned) {
             log_error("an event loop does not turn any more: the watchdog is not told");
         }
@@ -288,7 +289,7 @@ int serve_run(const struct options *options) {
     if (service == NULL) {
         return EXIT_FAILURE;
     }
-    if (!activation_take(why, sizeof why)) {
+    if (!socket_activation_take(why, sizeof why)) {
         log_error("%s", why);
         free(service);
         return EXIT_FAILURE;
@@ -297,7 +298,7 @@ int serve_run(const struct options *options) {
     if (options->unknown[0] != '\0') {
         log_warning("in the environment, but no option: %s", options->unknown);
     }
-    notify_open();
+    sd_notify_open();
     signals_block(&set, options->keys[0] != '\0');
     uint64_t descriptors = descriptors_raise(options->connections);
     environment_set(options);
@@ -315,7 +316,7 @@ int serve_run(const struct options *options) {
     }
     sandbox_enter(SANDBOX_FRONT); /* everything is open that ever will be */
     log_info("kilnd %s on %s, devices: %s", KILN_VERSION, listener_place(listener), service->kinds);
-    notify_send("READY=1\nSTATUS=%s, devices: %s", listener_place(listener), service->kinds);
+    sd_notify_send("READY=1\nSTATUS=%s, devices: %s", listener_place(listener), service->kinds);
     while (signal_wait(&set, listener) == SIGHUP) {
         access_reload(service->access);
     }
@@ -323,8 +324,8 @@ int serve_run(const struct options *options) {
         signal(SIGHUP, SIG_IGN); /* the next one is not to end the drain */
     }
     signals_unblock(&set);
-    notify_send("STOPPING=1\nSTATUS=finishing the jobs that it has, up to %.0f s",
-                options->drain_timeout);
+    sd_notify_send("STOPPING=1\nSTATUS=finishing the jobs that it has, up to %.0f s",
+                   options->drain_timeout);
     seconds = drain(service, listener);
     code = atomic_load(&service->crippled) ? EXIT_FAILURE : EXIT_SUCCESS;
 out:

@@ -4,8 +4,8 @@
 #include "server/service.h"
 
 #include "compute/codecs/json.h"
-#include "compute/device_kind.h"
-#include "server/reuse.h"
+#include "compute/worker/device_kind.h"
+#include "server/cache/result_reuse.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ enum kiln_status service_init(struct service *service, const struct options *opt
     pthread_rwlock_init(&service->gate, NULL);
     preparing_init(&service->preparing);
     enum kiln_status status = arena_create((size_t)options->arena, &service->arena);
-    return status == KILN_OK ? reuse_create(options->cache_bytes, &service->reuse) : status;
+    return status == KILN_OK ? result_reuse_create(options->cache_bytes, &service->reuse) : status;
 }
 
 static bool kinds_have(const char *kinds, const char *kind, size_t size) {
@@ -148,7 +148,7 @@ void service_close(struct service *service) {
 }
 
 void service_finish(struct service *service) {
-    reuse_destroy(service->reuse);
+    result_reuse_destroy(service->reuse);
     service->reuse = NULL;
     arena_destroy(service->arena);
     service->arena = NULL;

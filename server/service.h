@@ -9,10 +9,10 @@
 #ifndef KILN_SERVER_SERVICE_H
 #define KILN_SERVER_SERVICE_H
 
-#include "compute/arena.h"
-#include "compute/dispatch.h"
+#include "compute/core/arena.h"
+#include "compute/dispatch/dispatch.h"
+#include "server/api/preparing.h"
 #include "server/options.h"
-#include "server/preparing.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,33 +22,33 @@
 #define KILN_VERSION "0.1.0"
 #endif
 
-struct loader;
-struct reuse;
-struct clients;
+struct offload;
+struct result_reuse;
+struct connections;
 struct access;
 struct cors;
-struct addresses;
+struct connection_limit;
 
 struct service {
     const struct options *options;
     struct limits limits;
     struct arena *arena;
-    struct reuse *reuse;         /* results that are kept or shared; NULL: none */
-    struct loader *loader;       /* threads that read large bodies, copy large results */
-    struct preparing preparing;  /* requests that the loader has */
-    struct clients *clients;     /* the connections */
-    struct addresses *addresses; /* connections by address */
-    struct access *access;       /* the keys; NULL: everybody may do everything */
-    struct cors *cors;           /* NULL: no page of another origin may read */
-    char kinds[64];              /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
-    bool spins;                  /* one of them answers so fast that loops look for it */
-    char variants[512];          /* "cpu avx2,cuda NVIDIA H200": where bytes may differ */
-    uint64_t started_ns;         /* clock_ns at start */
-    _Atomic bool draining;       /* SIGTERM has come */
-    _Atomic bool crippled;       /* no worker can be started any more: ends with a failure */
-    _Atomic uint64_t active;     /* requests between their first line and their last byte */
-    pthread_rwlock_t gate;       /* guards `dispatch` */
-    struct dispatch *dispatch;   /* NULL once closed */
+    struct result_reuse *reuse;         /* results that are kept or shared; NULL: none */
+    struct offload *offload;            /* threads that read large bodies, copy large results */
+    struct preparing preparing;         /* requests that the loader has */
+    struct connections *connections;    /* the connections */
+    struct connection_limit *addresses; /* connections by address */
+    struct access *access;              /* the keys; NULL: everybody may do everything */
+    struct cors *cors;                  /* NULL: no page of another origin may read */
+    char kinds[64];            /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
+    bool spins;                /* one of them answers so fast that loops look for it */
+    char variants[512];        /* "cpu avx2,cuda NVIDIA H200": where bytes may differ */
+    uint64_t started_ns;       /* clock_ns at start */
+    _Atomic bool draining;     /* SIGTERM has come */
+    _Atomic bool crippled;     /* no worker can be started any more: ends with a failure */
+    _Atomic uint64_t active;   /* requests between their first line and their last byte */
+    pthread_rwlock_t gate;     /* guards `dispatch` */
+    struct dispatch *dispatch; /* NULL once closed */
 };
 
 /** Prepares `service` (arena, cache, limits, gate); the dispatcher is started by service_open. */

@@ -3,7 +3,7 @@
  */
 #include "server/tracing.h"
 
-#include "server/exchange.h"
+#include "server/http/request.h"
 
 #include <string.h>
 
@@ -21,13 +21,13 @@ static void parent_take(struct tracing *tracing, const struct traceparent *paren
     tracing->state = state;
 }
 
-void tracing_read(struct exchange *exchange) {
-    struct tracing *tracing = &exchange->tracing;
-    const struct sent *id = &exchange->framing.request_id;
-    const struct sent *trace = &exchange->framing.traceparent;
+void tracing_read(struct http_request *request) {
+    struct tracing *tracing = &request->tracing;
+    const struct sent *id = &request->framing.request_id;
+    const struct sent *trace = &request->framing.traceparent;
     struct traceparent parent;
     if (trace->count == 1 && traceparent_read(trace->text, trace->size, &parent)) {
-        parent_take(tracing, &parent, exchange->framing.tracestate.count > 0);
+        parent_take(tracing, &parent, request->framing.tracestate.count > 0);
     }
     if (id->count == 1 && request_id_valid(id->text, id->size)) {
         memcpy(tracing->id, id->text, id->size);
@@ -36,10 +36,10 @@ void tracing_read(struct exchange *exchange) {
     }
 }
 
-bool tracing_state(const struct exchange *exchange, char text[TRACESTATE_MAX + 1]) {
+bool tracing_state(const struct http_request *request, char text[TRACESTATE_MAX + 1]) {
     char joined[TRACESTATE_MAX + 2]; /* one more, to see what is too long */
-    if (!exchange->tracing.state ||
-        !exchange_header_join(exchange, "tracestate", joined, sizeof joined)) {
+    if (!request->tracing.state ||
+        !request_header_join(request, "tracestate", joined, sizeof joined)) {
         return false;
     }
     size_t size = strlen(joined);

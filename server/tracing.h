@@ -6,16 +6,16 @@
  * trace gets one of its own: whoever wants to follow a request gives it a name. In the log each has
  * one. An id that was not sent is the span's.
  *
- * Threads: as the exchange.
+ * Threads: as the request.
  */
 #ifndef KILN_SERVER_TRACING_H
 #define KILN_SERVER_TRACING_H
 
-#include "compute/trace.h"
+#include "compute/core/trace.h"
 
 #include <microhttpd.h>
 
-struct exchange;
+struct http_request;
 
 struct tracing {
     struct trace trace;
@@ -29,9 +29,9 @@ struct tracing {
 /** Names a request of which nothing is known yet. `tracing` is zeroed. */
 void tracing_begin(struct tracing *tracing);
 /** Takes over what the headers bring, once the guard has seen them. */
-void tracing_read(struct exchange *exchange);
+void tracing_read(struct http_request *request);
 /** The tracestate as it was sent, its headers joined by commas; false where none is to be kept. */
-bool tracing_state(const struct exchange *exchange, char text[TRACESTATE_MAX + 1]);
+bool tracing_state(const struct http_request *request, char text[TRACESTATE_MAX + 1]);
 /** Prints the request's id: the client's, or its span's. */
 void tracing_id_print(const struct tracing *tracing, char text[REQUEST_ID_MAX + 1]);
 /** Adds the names to an answer. */

@@ -5,7 +5,7 @@
 #ifndef KILN_COMPUTE_CODECS_BASE64_H
 #define KILN_COMPUTE_CODECS_BASE64_H
 
-#include "compute/status.h"
+#include "compute/core/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

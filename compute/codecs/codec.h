@@ -32,7 +32,7 @@ struct sink {
     double offset, scale;
     void *planes;                /* channels × height × width */
     const struct source *source; /* where to say what is wrong */
-    struct pool *pool;           /* for sink_rows; NULL: none */
+    struct thread_pool *pool;    /* for sink_rows; NULL: none */
 };
 
 /** Stores one row with sink_samples or sink_pixels. */

@@ -8,8 +8,8 @@
  */
 #include "compute/codecs/csv.h"
 
-#include "compute/cancel.h"
-#include "compute/decimal.h"
+#include "compute/core/cancel.h"
+#include "compute/core/decimal.h"
 
 #include <math.h>
 #include <stdarg.h>

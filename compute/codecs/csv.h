@@ -18,8 +18,8 @@
 #ifndef KILN_COMPUTE_CODECS_CSV_H
 #define KILN_COMPUTE_CODECS_CSV_H
 
-#include "compute/columns.h"
-#include "compute/status.h"
+#include "compute/codecs/columns.h"
+#include "compute/core/status.h"
 
 #include <stddef.h>
 #include <stdint.h>

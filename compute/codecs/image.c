@@ -6,7 +6,7 @@
 #include "compute/codecs/image.h"
 
 #include "compute/codecs/codec.h"
-#include "kernels/cpu/pool.h"
+#include "compute/core/thread_pool.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -77,7 +77,7 @@ enum kiln_status image_probe(const void *bytes, size_t size, enum format format,
     return KILN_OK;
 }
 
-enum kiln_status image_read(struct pool *pool, const void *bytes, size_t size,
+enum kiln_status image_read(struct thread_pool *pool, const void *bytes, size_t size,
                             const struct image_info *info, enum sample sample, double offset,
                             double scale, void *planes, char *why, size_t why_size) {
     struct source source = {bytes, size, why, why_size};
@@ -200,6 +200,6 @@ enum kiln_status sink_rows(const struct sink *sink, sink_row *store, const void 
     if (!sink->pool || sink->height <= each)
         return rows_store(sink, store, context, 0, sink->height);
     struct rows rows = {.sink = sink, .store = store, .context = context, .each = each};
-    pool_run(sink->pool, rows_run, &rows, (sink->height - 1) / each + 1);
+    thread_pool_run(sink->pool, rows_run, &rows, (sink->height - 1) / each + 1);
     return atomic_load(&rows.bad) ? rows_store(sink, store, context, 0, sink->height) : KILN_OK;
 }

@@ -14,8 +14,8 @@
 #ifndef KILN_COMPUTE_CODECS_IMAGE_H
 #define KILN_COMPUTE_CODECS_IMAGE_H
 
-#include "compute/format.h"
-#include "compute/status.h"
+#include "compute/codecs/format.h"
+#include "compute/core/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -46,7 +46,7 @@ struct image_info {
     struct quantum quantum; /* what the file says of its samples; `scale` 0: nothing */
 };
 
-struct pool; /* kernels/cpu/pool.h */
+struct thread_pool; /* compute/core/thread_pool.h */
 
 enum sample { SAMPLE_INT32, SAMPLE_FLOAT, SAMPLE_DOUBLE };
 
@@ -61,7 +61,7 @@ enum kiln_status image_probe(const void *bytes, size_t size, enum format format,
    is what probe gave; a file whose header has changed since, or non-finite samples, is
    KILN_MALFORMED. Scratch memory is allocated inside and freed before return (KILN_NO_MEMORY). Rows
    of binary PGM and NPY are shared out over `pool` (NULL: none). */
-enum kiln_status image_read(struct pool *pool, const void *bytes, size_t size,
+enum kiln_status image_read(struct thread_pool *pool, const void *bytes, size_t size,
                             const struct image_info *info, enum sample sample, double offset,
                             double scale, void *planes, char *why, size_t why_size);
 
@@ -87,7 +87,8 @@ uint64_t png_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t 
     takes at level 6. Strips are shared out over `pool` (NULL: none); the bytes do not depend on it.
     KILN_INTERNAL if it does not fit; within png_bound it does. */
 enum kiln_status png_write(const struct picture *picture, const struct image_text *texts,
-                           struct pool *pool, uint8_t *out, uint64_t capacity, uint64_t *size);
+                           struct thread_pool *pool, uint8_t *out, uint64_t capacity,
+                           uint64_t *size);
 /** The same picture in fewer bytes and ten times the time or more. `level`: 1 … 12, libdeflate's.
  */
 enum kiln_status png_write_small(const struct picture *picture, const struct image_text *texts,
@@ -118,11 +119,11 @@ enum kiln_status pgm_write(const struct picture *picture, uint8_t *out, uint64_t
 /** Planes (channels × height × width of `sample`) to interleaved 8- or 16-bit pixels:
     clamp(round_half_even(value / scale + offset)); NaN becomes 0. Returns how many were clamped.
     Shared out over `pool` (NULL: none), as is the next. */
-uint64_t planes_quantize(struct pool *pool, const void *planes, enum sample sample, uint32_t width,
-                         uint32_t height, uint32_t channels, uint32_t depth, double offset,
-                         double scale, void *pixels);
+uint64_t planes_quantize(struct thread_pool *pool, const void *planes, enum sample sample,
+                         uint32_t width, uint32_t height, uint32_t channels, uint32_t depth,
+                         double offset, double scale, void *pixels);
 /** Planes to interleaved elements of the same type (for NPY h×w×c). channels 1 is a copy. */
-void planes_interleave(struct pool *pool, const void *planes, size_t element, uint32_t width,
+void planes_interleave(struct thread_pool *pool, const void *planes, size_t element, uint32_t width,
                        uint32_t height, uint32_t channels, void *out);
 
 #endif

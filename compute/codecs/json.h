@@ -10,7 +10,7 @@
 #ifndef KILN_COMPUTE_CODECS_JSON_H
 #define KILN_COMPUTE_CODECS_JSON_H
 
-#include "compute/status.h"
+#include "compute/core/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -9,9 +9,9 @@
  */
 #include "compute/codecs/json.h"
 
-#include "compute/cancel.h"
-#include "compute/codecs/utf8.h"
-#include "compute/decimal.h"
+#include "compute/core/cancel.h"
+#include "compute/core/decimal.h"
+#include "compute/core/utf8.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #ifndef KILN_COMPUTE_CODECS_NPY_H
 #define KILN_COMPUTE_CODECS_NPY_H
 
-#include "compute/status.h"
+#include "compute/core/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -8,7 +8,7 @@
  */
 #include "compute/codecs/image.h"
 
-#include "kernels/cpu/pool.h"
+#include "compute/core/thread_pool.h"
 
 #include <assert.h>
 #include <stdatomic.h>
@@ -68,19 +68,19 @@ static void chunk_run(void *context, size_t chunk, int slot) {
         way->interleave(in, count, way->channels, out);
 }
 
-static void chunks_run(struct conversion *way, struct pool *pool) {
+static void chunks_run(struct conversion *way, struct thread_pool *pool) {
     way->chunks = (way->count + CHUNK - 1) / CHUNK;
     size_t all = way->chunks * way->channels;
     if (pool)
-        pool_run(pool, chunk_run, way, all);
+        thread_pool_run(pool, chunk_run, way, all);
     else
         for (size_t i = 0; i < all; i++)
             chunk_run(way, i, 0);
 }
 
-uint64_t planes_quantize(struct pool *pool, const void *planes, enum sample sample, uint32_t width,
-                         uint32_t height, uint32_t channels, uint32_t depth, double offset,
-                         double scale, void *pixels) {
+uint64_t planes_quantize(struct thread_pool *pool, const void *planes, enum sample sample,
+                         uint32_t width, uint32_t height, uint32_t channels, uint32_t depth,
+                         double offset, double scale, void *pixels) {
     static const struct {
         uint64_t (*run[2])(const void *plane, size_t count, size_t stride, double offset,
                            double scale, void *pixels);
@@ -117,7 +117,7 @@ INTERLEAVE(interleave_2, uint16_t)
 INTERLEAVE(interleave_4, uint32_t)
 INTERLEAVE(interleave_8, uint64_t)
 
-void planes_interleave(struct pool *pool, const void *planes, size_t element, uint32_t width,
+void planes_interleave(struct thread_pool *pool, const void *planes, size_t element, uint32_t width,
                        uint32_t height, uint32_t channels, void *out) {
     static void (*const run[9])(const void *plane, size_t count, size_t stride, void *elements) = {
         [1] = interleave_1, [2] = interleave_2, [4] = interleave_4, [8] = interleave_8};

@@ -3,8 +3,8 @@
  * bytes. Thread: any.
  */
 #include "compute/codecs/image.h"
-#include "compute/decimal.h"
-#include "compute/text.h"
+#include "compute/core/decimal.h"
+#include "compute/core/text.h"
 
 #include <math.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "compute/jobs/result.h"
 
 #include "compute/codecs/npy.h"
-#include "kernels/cpu/pool.h"
+#include "compute/core/thread_pool.h"
 #include "kernels/png.h"
 
 #include <stdio.h>
@@ -230,7 +230,7 @@ void result_numbers(struct task *task, struct text *text, const double *values, 
         return;
     }
     struct numbers numbers = {values, count, text->data + text->size, sizes};
-    pool_run(task->pool, numbers_run, &numbers, chunks);
+    thread_pool_run(task->pool, numbers_run, &numbers, chunks);
     for (size_t i = 0; i < chunks; i++) {
         if (i)
             text->data[text->size++] = ',';

@@ -7,7 +7,7 @@
 #ifndef KILN_COMPUTE_JOBS_RESULT_H
 #define KILN_COMPUTE_JOBS_RESULT_H
 
-#include "compute/job.h"
+#include "compute/jobs/job.h"
 
 /** Room for a JSON result without arrays. */
 #define RESULT_JSON_MAX 16384

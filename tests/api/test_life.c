@@ -71,8 +71,8 @@ static void *client_run(void *argument) {
     return NULL;
 }
 
-static void clients_start(struct client *clients, size_t count, const struct daemon *daemon,
-                          long sweeps) {
+static void connections_start(struct client *clients, size_t count, const struct daemon *daemon,
+                              long sweeps) {
     for (size_t i = 0; i < count; i++) {
         clients[i] = (struct client){.daemon = daemon, .sweeps = sweeps};
         assert_int_equal(pthread_create(&clients[i].thread, NULL, client_run, &clients[i]), 0);
@@ -144,7 +144,7 @@ static void drain(void **state) {
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 0.4);
     double before = metric_get(session, "kiln_jobs_submitted_total");
-    clients_start(clients, 6, &daemon, sweeps);
+    connections_start(clients, 6, &daemon, sweeps);
     metric_wait(session, "kiln_jobs_submitted_total", before + 6);
     daemon_signal(&daemon, SIGTERM);
     draining_wait(session);
@@ -174,7 +174,7 @@ static void drain_probes(void **state) {
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 300);
     double before = metric_get(session, "kiln_jobs_submitted_total");
-    clients_start(&client, 1, &daemon, sweeps);
+    connections_start(&client, 1, &daemon, sweeps);
     metric_wait(session, "kiln_jobs_submitted_total", before + 1);
     daemon_signal(&daemon, SIGTERM);
     draining_wait(session);
@@ -212,7 +212,7 @@ static void drain_timeout(void **state) {
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 60);
     double before = metric_get(session, "kiln_jobs_submitted_total");
-    clients_start(&client, 1, &daemon, sweeps);
+    connections_start(&client, 1, &daemon, sweeps);
     metric_wait(session, "kiln_jobs_submitted_total", before + 1);
     double began = now_s();
     daemon_signal(&daemon, SIGTERM);
@@ -259,7 +259,7 @@ static void second_signal(void **state) {
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 120);
     double before = metric_get(session, "kiln_jobs_submitted_total");
-    clients_start(&client, 1, &daemon, sweeps);
+    connections_start(&client, 1, &daemon, sweeps);
     metric_wait(session, "kiln_jobs_submitted_total", before + 1);
     session_destroy(session);
     daemon_signal(&daemon, SIGTERM);
@@ -272,7 +272,7 @@ static void second_signal(void **state) {
 }
 
 /* Load for the death of a worker: every client compares every answer with what it must be. */
-struct load {
+struct offload_task {
     pthread_t thread;
     const struct daemon *daemon;
     char path[160];
@@ -283,7 +283,7 @@ struct load {
 };
 
 static void *load_run(void *argument) {
-    struct load *load = argument;
+    struct offload_task *load = argument;
     struct session *session = session_create(load->daemon);
     while (!atomic_load(load->stop)) {
         struct answer answer;
@@ -302,10 +302,10 @@ static void *load_run(void *argument) {
     return NULL;
 }
 
-static void load_prepare(struct load *load, struct session *session, const struct daemon *daemon,
-                         size_t index, const atomic_bool *stop) {
+static void load_prepare(struct offload_task *load, struct session *session,
+                         const struct daemon *daemon, size_t index, const atomic_bool *stop) {
     struct answer answer;
-    *load = (struct load){.daemon = daemon, .stop = stop};
+    *load = (struct offload_task){.daemon = daemon, .stop = stop};
     snprintf(load->path, sizeof load->path,
              "/v1/mandelbrot?format=raw&field=count&precision=fp64&width=%zu&height=64&"
              "max_iter=20000&xmin=-0.75&xmax=-0.74&ymin=0.1&ymax=%.3f",
@@ -334,7 +334,7 @@ static double worker_kill(struct session *session) {
 
 static void worker_death(void **state) {
     (void)state;
-    static struct load loads[CLIENTS];
+    static struct offload_task loads[CLIENTS];
     struct daemon daemon;
     atomic_bool stop = false;
     unsigned right = 0, wrong = 0;
@@ -423,12 +423,12 @@ static void queue_full(void **state) {
     struct session *session = session_create(&daemon);
     long sweeps = sweeps_of(session, 1.5);
     double before = metric_get(session, "kiln_jobs_submitted_total");
-    clients_start(&clients[0], 1, &daemon, sweeps);
+    connections_start(&clients[0], 1, &daemon, sweeps);
     metric_wait(session, "kiln_jobs_submitted_total", before + 1);
     while (metric_get(session, "kiln_queue_jobs") > 0) {
         sleep_s(0.001); /* behind a canary */
     }
-    clients_start(&clients[1], 1, &daemon, sweeps);
+    connections_start(&clients[1], 1, &daemon, sweeps);
     metric_wait(session, "kiln_queue_jobs", 1);
     double began = now_s();
     sweeps_ask(session, 10, &answer);

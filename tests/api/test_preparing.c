@@ -141,7 +141,7 @@ static void long_bodies_hold_up_nobody(void **state) {
     assert_int_equal(daemon_stop(&daemon), 0);
 }
 
-static void clients_that_leave_end_it(void **state) {
+static void connections_that_leave_end_it(void **state) {
     (void)state;
     struct daemon daemon;
     char head[160], ids[3][64], *body = body_make(FOREVER, 1, LONG);
@@ -278,7 +278,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pairs_are_bounded),
         cmocka_unit_test(long_bodies_hold_up_nobody),
-        cmocka_unit_test(clients_that_leave_end_it),
+        cmocka_unit_test(connections_that_leave_end_it),
         cmocka_unit_test(the_deadline_ends_it),
         cmocka_unit_test(the_end_of_the_daemon_ends_it),
     };

@@ -185,7 +185,7 @@ static void progress_rises_and_jobs_are_cancelled(void **state) {
     assert_int_equal(daemon_stop(&daemon), 0);
 }
 
-static void addresses_of_no_job(void **state) {
+static void connection_limit_of_no_job(void **state) {
     (void)state;
     static const char *const paths[] = {
         "/v1/jobs/00000000-0000-0000-0000-000000000000",
@@ -371,7 +371,7 @@ static void ids_do_not_come_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(progress_rises_and_jobs_are_cancelled),
-        cmocka_unit_test(addresses_of_no_job),
+        cmocka_unit_test(connection_limit_of_no_job),
         cmocka_unit_test(jobs_are_asked_for_by_what_they_are),
         cmocka_unit_test(requests_that_share_a_job_find_it),
         cmocka_unit_test(ids_do_not_come_again),

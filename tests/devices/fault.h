@@ -7,7 +7,7 @@
 #ifndef KILN_TESTS_DEVICES_FAULT_H
 #define KILN_TESTS_DEVICES_FAULT_H
 
-#include "compute/job.h"
+#include "compute/jobs/job.h"
 
 /** The first ones are a device's; where there is no GPU, the nearest thing that a CPU does. */
 enum fault_what {

@@ -9,7 +9,7 @@
 
 #ifdef KILN_FAULT_CUDA
 
-#include "kernels/cuda/stream.h"
+#include "kernels/cuda/device/stream.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /*
  * fault_host.c: what a worker's process can do wrong by itself. Slot thread of a worker.
  */
-#include "compute/command.h"
+#include "compute/worker/command.h"
 #include "kernels/mandelbrot.h"
 #include "tests/devices/fault.h"
 

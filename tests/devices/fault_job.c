@@ -4,7 +4,7 @@
  */
 #include "tests/devices/fault.h"
 
-#include "compute/cancel.h"
+#include "compute/core/cancel.h"
 
 #include <stdio.h>
 #include <stdlib.h>

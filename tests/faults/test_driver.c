@@ -9,7 +9,7 @@
  * error with a reason; after want of memory the same stream does the next job; after a fault it
  * refuses it; nothing is left when all is closed.
  */
-#include "compute/worker.h"
+#include "compute/worker/worker.h"
 #include "kernels/backend.h"
 #include "kernels/jacobi.h"
 #include "kernels/laplacian.h"

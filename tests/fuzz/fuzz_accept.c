@@ -4,7 +4,7 @@
  */
 #include "tests/fuzz/expect.h"
 
-#include "server/negotiate.h"
+#include "server/http/negotiate.h"
 
 #define FORMATS_MAX 6
 

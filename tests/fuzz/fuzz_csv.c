@@ -9,7 +9,7 @@
 
 #include "compute/codecs/csv.h"
 #include "compute/codecs/signature.h"
-#include "compute/job.h"
+#include "compute/jobs/job.h"
 
 extern const struct job_type lombscargle_job;
 

@@ -4,7 +4,7 @@
  */
 #include "tests/fuzz/expect.h"
 
-#include "server/etag.h"
+#include "server/cache/etag.h"
 
 static const char tag[] = "\"08a0a8095942b35e59f34283d02fa647\"";
 

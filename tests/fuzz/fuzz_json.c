@@ -2,7 +2,7 @@
 #include "tests/fuzz/expect.h"
 
 #include "compute/codecs/json.h"
-#include "compute/text.h"
+#include "compute/core/text.h"
 
 #include <math.h>
 

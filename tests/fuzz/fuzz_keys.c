@@ -4,8 +4,8 @@
  */
 #include "tests/fuzz/expect.h"
 
-#include "server/keys.h"
-#include "server/limiter.h"
+#include "server/auth/keys.h"
+#include "server/auth/rate_limit.h"
 
 #include <ctype.h>
 

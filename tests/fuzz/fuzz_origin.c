@@ -5,7 +5,7 @@
  */
 #include "tests/fuzz/expect.h"
 
-#include "server/origin.h"
+#include "server/http/origin.h"
 
 #include <strings.h>
 

@@ -5,7 +5,7 @@
  */
 #include "tests/fuzz/expect.h"
 
-#include "compute/trace.h"
+#include "compute/core/trace.h"
 
 static void parent_check(const char *text, size_t size) {
     struct traceparent parent, again;

@@ -8,7 +8,7 @@
  * Exit code: 0 all passed, 1 a mismatch or wrong usage, 77 the backend is not available here and
  * --require was not given.
  */
-#include "compute/worker.h"
+#include "compute/worker/worker.h"
 #include "tests/kernelcheck/check.h"
 
 #include <dlfcn.h>

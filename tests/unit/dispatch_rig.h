@@ -9,9 +9,9 @@
 #ifndef KILN_TESTS_DISPATCH_RIG_H
 #define KILN_TESTS_DISPATCH_RIG_H
 
-#include "compute/dispatch.h"
-#include "compute/spawner.h"
-#include "compute/worker.h"
+#include "compute/dispatch/dispatch.h"
+#include "compute/worker/spawner.h"
+#include "compute/worker/worker.h"
 #include "kernels/mandelbrot.h"
 
 #include <pthread.h>

@@ -8,7 +8,7 @@
 #define KILN_TESTS_JOB_RIG_H
 
 #include "compute/codecs/npy.h"
-#include "compute/job.h"
+#include "compute/jobs/job.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

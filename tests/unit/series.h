@@ -8,7 +8,7 @@
 #ifndef KILN_TESTS_UNIT_SERIES_H
 #define KILN_TESTS_UNIT_SERIES_H
 
-#include "compute/job.h"
+#include "compute/jobs/job.h"
 
 #include <math.h>
 #include <setjmp.h>

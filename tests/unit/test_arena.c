@@ -1,7 +1,7 @@
 /*
  * test_arena.c: the allocator against a plain map of pages, its seals, and threads.
  */
-#include "compute/arena.h"
+#include "compute/core/arena.h"
 
 #include <pthread.h>
 #include <setjmp.h>

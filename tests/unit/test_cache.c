@@ -1,8 +1,8 @@
 /*
  * test_cache.c: what is kept and what is dropped: room, references, scans, ages, threads.
  */
-#include "server/cache.h"
-#include "server/loader.h"
+#include "server/cache/cache.h"
+#include "server/cache/offload.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -347,7 +347,7 @@ static void threads(void **state) {
 /* ---- settling on other threads than those that add ---- */
 
 struct move {
-    struct load load;
+    struct offload_task load;
     struct digest key;
     struct result *result;
     bool forget;
@@ -355,7 +355,7 @@ struct move {
 
 static _Atomic uint64_t moving;
 
-static void move_run(struct load *load) {
+static void move_run(struct offload_task *load) {
     struct move *move = (struct move *)(void *)load;
     if (move->forget) {
         cache_forget(cache, &move->key, move->result);
@@ -367,7 +367,7 @@ static void move_run(struct load *load) {
     free(move);
 }
 
-static struct loader *movers;
+static struct offload *movers;
 
 /* As thread_run, but its copies are made elsewhere while others find, replace and drop the same
    results; now and then one is not kept after all, or put again over one that is being moved. */
@@ -396,7 +396,7 @@ static void *pusher_run(void *argument) {
                                       .result = result_hold(found),
                                       .forget = (seed >> 24) % 16 == 0};
                 moving++;
-                if (!loader_push(movers, LOAD_COPY, &move->load)) {
+                if (!offload_push(movers, OFFLOAD_COPY, &move->load)) {
                     return "push";
                 }
             }
@@ -417,7 +417,7 @@ static void settles_elsewhere(void **state) {
     pthread_t running[THREADS];
     uint64_t seeds[THREADS];
     struct arena_stats stats;
-    assert_int_equal(loader_create(&movers), KILN_OK);
+    assert_int_equal(offload_create(&movers), KILN_OK);
     for (uint64_t i = 0; i < THREADS; i++) {
         seeds[i] = i + 100;
         assert_int_equal(pthread_create(&running[i], NULL, pusher_run, &seeds[i]), 0);
@@ -427,7 +427,7 @@ static void settles_elsewhere(void **state) {
         pthread_join(running[i], &wrong);
         assert_null(wrong);
     }
-    loader_destroy(movers);
+    offload_destroy(movers);
     assert_int_equal(moving, 0);
     arena_stats(arena, &stats);
     assert_int_equal(stats.used, 0); /* everything that is kept lies in the cache's memory */

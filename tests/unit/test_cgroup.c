@@ -2,7 +2,7 @@
  * test_cgroup.c: limits of memory from trees of files as kernels, containers and service managers
  * make them.
  */
-#include "kernels/cpu/cgroup.h"
+#include "compute/core/cgroup.h"
 
 #include <errno.h>
 #include <ftw.h>

@@ -2,7 +2,7 @@
  * test_colormap.c: colour tables against values read off Matplotlib 3.6.3 and 3.11.2, and their
  * names.
  */
-#include "compute/colormap.h"
+#include "compute/plot/colormap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

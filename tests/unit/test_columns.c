@@ -8,7 +8,7 @@
 
 #include "compute/codecs/csv.h"
 #include "compute/codecs/signature.h"
-#include "compute/job.h"
+#include "compute/jobs/job.h"
 
 #include <stdio.h>
 #include <string.h>

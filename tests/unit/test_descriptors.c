@@ -1,8 +1,8 @@
 /*
  * test_descriptors.c: what is kept back of the limit of open files.
  */
-#include "server/clients.h"
 #include "server/descriptors.h"
+#include "server/http/connections.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

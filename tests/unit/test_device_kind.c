@@ -1,7 +1,7 @@
 /*
  * test_device_kind.c: names of devices, and that the table of kinds is complete.
  */
-#include "compute/device_kind.h"
+#include "compute/worker/device_kind.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

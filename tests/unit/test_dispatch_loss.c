@@ -53,7 +53,7 @@ static void *client_run(void *argument) {
     return NULL;
 }
 
-static void clients_on_many_threads_are_served(void **state) {
+static void connections_on_many_threads_are_served(void **state) {
     enum { CLIENTS = 6 };
     struct rig rig;
     struct client clients[CLIENTS];
@@ -207,7 +207,7 @@ int main(int count, char **arguments) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_workers_cost_no_answer),
-        cmocka_unit_test(clients_on_many_threads_are_served),
+        cmocka_unit_test(connections_on_many_threads_are_served),
         cmocka_unit_test(a_job_whose_worker_died_runs_again),
         cmocka_unit_test(only_the_guilty_fails),
         cmocka_unit_test(suspects_run_alone),

@@ -2,7 +2,7 @@
  * test_field.c: parameters through a field table: texts, JSON, complaints, canonical texts.
  */
 #include "compute/codecs/json.h"
-#include "compute/field.h"
+#include "compute/jobs/field.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -236,7 +236,7 @@ static void names(void **state) {
     assert_int_equal(strlen(f.complaints.rows[0].field), sizeof f.complaints.rows[0].field - 1);
     form_set_text(&start(&f)->form, "shade", "true");
     form_set_text(&f.form, "shade", "true");
-    assert_string_equal(reason(&f, "shade"), "was given more than once");
+    assert_string_equal(reason(&f, "shade"), "is duplicated");
     assert_true(form_has(&f.form, "shade"));
     assert_false(form_has(&f.form, "ratio"));
     assert_false(form_has(&f.form, "no such"));
@@ -289,14 +289,14 @@ static void arrays(void **state) {
     assert_int_equal(f.params.list.offset, 64);
     assert_int_equal(f.params.list.count, 10);
     form_set_array(&f.form, "list", (struct array_ref){.offset = 64, .count = 10});
-    assert_string_equal(reason(&f, "list"), "was given more than once");
+    assert_string_equal(reason(&f, "list"), "is duplicated");
     form_set_array(&start(&f)->form, "list", (struct array_ref){.offset = 0, .count = 2});
     assert_string_equal(reason(&f, "list"), "must have a number of elements from 3 to 10");
     assert_int_equal(f.params.list.count, 0);
     assert_non_null(strstr(refuse_text("list", "1,2,3"), "request body"));
     form_mark(&start(&f)->form, "image");
     form_mark(&f.form, "image");
-    assert_string_equal(reason(&f, "image"), "was given more than once");
+    assert_string_equal(reason(&f, "image"), "is duplicated");
 }
 
 /* Texts: any UTF-8 that fits; in a query with escapes for all that it could not hold. */

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "compute/codecs/image.h"
-#include "kernels/cpu/pool.h"
+#include "compute/core/thread_pool.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -181,14 +181,14 @@ static uint8_t *large_make(unsigned top, size_t *size) {
 /* Threads change nothing: neither the samples and pixels nor what is said of a bad row. */
 static void test_pool(void **state) {
     enum { COUNT = 700 * 500 * 4 };
-    struct pool *pool = NULL, *pools[] = {NULL, NULL};
+    struct thread_pool *pool = NULL, *pools[] = {NULL, NULL};
     struct image_info info;
     char whys[2][160] = {"", ""};
     float *planes[2];
     uint8_t *pixels[2];
     size_t size;
     (void)state;
-    assert_int_equal(pool_create(4, &pool), KILN_OK);
+    assert_int_equal(thread_pool_create(4, &pool), KILN_OK);
     pools[1] = pool;
     for (unsigned top = 96; top >= 95; top--) {
         uint8_t *file = large_make(top, &size);
@@ -221,7 +221,7 @@ static void test_pool(void **state) {
         }
         free(file);
     }
-    pool_destroy(pool);
+    thread_pool_destroy(pool);
 }
 
 int main(void) {

@@ -2,7 +2,7 @@
  * test_job_id.c: names of jobs: the generator against its published vectors, the form of a UUIDv7,
  * every text that differs from one by a byte or a length.
  */
-#include "compute/job_id.h"
+#include "compute/core/job_id.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /*
  * test_jobs.c: the front's side of the jobs: registry, checks, plans, canonical parameters, tiles.
  */
-#include "compute/jobs/mandelbrot.h"
+#include "compute/jobs/mandelbrot/mandelbrot.h"
 
 #include "job_rig.h"
 

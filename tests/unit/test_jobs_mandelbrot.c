@@ -3,7 +3,7 @@
  * arrays, statistics, pictures, and tiles that fit together.
  */
 #include "compute/codecs/json.h"
-#include "compute/colormap.h"
+#include "compute/plot/colormap.h"
 
 #include "job_rig.h"
 

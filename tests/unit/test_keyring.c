@@ -1,7 +1,7 @@
 /*
  * test_keyring.c: finding keys, and changing them while others look.
  */
-#include "server/keyring.h"
+#include "server/auth/keyring.h"
 
 #include <pthread.h>
 #include <setjmp.h>

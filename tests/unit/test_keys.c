@@ -1,7 +1,7 @@
 /*
  * test_keys.c: keys, their hash, their file, their header.
  */
-#include "server/keys.h"
+#include "server/auth/keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  */
 #include "job_rig.h"
 
-#include "compute/jobs/lombscargle.h"
+#include "compute/jobs/lombscargle/lombscargle.h"
 #include "server/options.h"
 
 #include <inttypes.h>

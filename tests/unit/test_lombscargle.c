@@ -1,7 +1,7 @@
 /*
  * test_lombscargle.c: the periodogram job on the CPU backend, against least squares and symmetries.
  */
-#include "compute/jobs/lombscargle.h"
+#include "compute/jobs/lombscargle/lombscargle.h"
 #include "series.h"
 
 #include <cjson/cJSON.h>

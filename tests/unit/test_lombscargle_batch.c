@@ -4,7 +4,7 @@
  * What a batch says of a curve must be what a request of its own says, byte for byte where numbers
  * are compared: the sums do not depend on the neighbours.
  */
-#include "compute/jobs/lombscargle.h"
+#include "compute/jobs/lombscargle/lombscargle.h"
 #include "series.h"
 
 #include <cjson/cJSON.h>

@@ -1,7 +1,7 @@
 /*
  * test_lombscargle_check.c: what the periodogram job accepts, and the grids it makes of it.
  */
-#include "compute/jobs/lombscargle.h"
+#include "compute/jobs/lombscargle/lombscargle.h"
 #include "series.h"
 
 static uint8_t *data;

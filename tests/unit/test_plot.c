@@ -1,8 +1,8 @@
 /*
  * test_plot.c: strokes, type, ticks and whole plots.
  */
-#include "compute/font.h"
-#include "compute/plot.h"
+#include "compute/plot/font.h"
+#include "compute/plot/plot.h"
 
 #include <math.h>
 #include <setjmp.h>

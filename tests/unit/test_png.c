@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "compute/codecs/image.h"
-#include "kernels/cpu/pool.h"
+#include "compute/core/thread_pool.h"
 
 #include <libdeflate.h>
 #include <png.h>
@@ -251,9 +251,9 @@ static void test_write_palette(void **state) {
 static void test_write_threads(void **state) {
     static const uint32_t heights[] = {1, 290, 2000};
     static uint8_t pixels[301 * 2000 * 3];
-    struct pool *pool = NULL;
+    struct thread_pool *pool = NULL;
     (void)state;
-    assert_int_equal(pool_create(4, &pool), KILN_OK);
+    assert_int_equal(thread_pool_create(4, &pool), KILN_OK);
     for (int kind = 0; kind < 4; kind++)
         for (size_t i = 0; i < sizeof heights / sizeof heights[0]; i++) {
             struct picture picture = {301, heights[i], 3, 8, pixels, NULL, NULL};
@@ -270,7 +270,7 @@ static void test_write_threads(void **state) {
             free(first);
             free(second);
         }
-    pool_destroy(pool);
+    thread_pool_destroy(pool);
 }
 
 /* Indices with their palette are the picture that the palette makes of them. */

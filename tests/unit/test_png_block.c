@@ -6,8 +6,8 @@
 
 #include <cmocka.h>
 
-#include "compute/codecs/png_block.h"
-#include "compute/codecs/png_huffman.h"
+#include "compute/codecs/png/png_block.h"
+#include "compute/codecs/png/png_huffman.h"
 
 #include <libdeflate.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "compute/codecs/png_palette.h"
+#include "compute/codecs/png/png_palette.h"
 
 #include <stdlib.h>
 #include <string.h>

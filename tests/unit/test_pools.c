@@ -1,8 +1,8 @@
 /*
  * test_pools.c: what a stream of the CPU backend keeps between jobs, and what it gives back.
  */
-#include "kernels/cpu/memory.h"
-#include "kernels/cpu/stream.h"
+#include "kernels/cpu/device/memory.h"
+#include "kernels/cpu/device/stream.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -2,11 +2,11 @@
  * test_preparing.c: the list of requests that are prepared, what ends them, and that every parser
  * of a body looks for it as often as its length demands.
  */
-#include "server/preparing.h"
+#include "server/api/preparing.h"
 
 #include "compute/codecs/csv.h"
 #include "compute/codecs/json.h"
-#include "server/series.h"
+#include "server/api/input_arrays.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

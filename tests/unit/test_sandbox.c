@@ -2,8 +2,8 @@
  * test_sandbox.c: the written lists hold: every deed is done by a child of this program that has
  * confined itself first, and its end says what became of it.
  */
-#include "compute/log.h"
-#include "compute/sandbox_private.h"
+#include "compute/core/log.h"
+#include "compute/worker/sandbox_private.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * taken over. This program is the spawner, and what the spawner starts, as well: by its first
  * argument.
  */
-#include "compute/spawner.h"
+#include "compute/worker/spawner.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /*
  * test_status.c: the table of statuses is complete and consistent.
  */
-#include "compute/status.h"
+#include "compute/core/status.h"
 
 #include <ctype.h>
 #include <setjmp.h>

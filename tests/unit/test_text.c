@@ -6,9 +6,9 @@
 
 #include <cmocka.h>
 
-#include "compute/decimal.h"
-#include "compute/format.h"
-#include "compute/text.h"
+#include "compute/codecs/format.h"
+#include "compute/core/decimal.h"
+#include "compute/core/text.h"
 
 #include <float.h>
 #include <math.h>

@@ -2,8 +2,8 @@
  * test_trace.c: traceparent, tracestate and request ids: the cases that the W3C's own suite for
  * Trace Context asks of a server, by header value; and what reading them costs.
  */
-#include "compute/timing.h"
-#include "compute/trace.h"
+#include "compute/core/timing.h"
+#include "compute/core/trace.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,0 +1,71 @@
+/*
+ * answer.c: what a worker answers, judged: the one place where its numbers come in.
+ *
+ * A worker decodes what strangers send and may be anybody's by now. Nothing behind this file has to
+ * doubt an answer's numbers again: the status is one that a worker can have, the result fits its
+ * block, phases are finite and no longer than the job has been out, so that they can be printed,
+ * summed and turned into integers. (Descriptions are text; memory.c and the server's
+ * gauges read their numbers. Progress is another process's word and read in jobs.c.)
+ *
+ * Threads: under the dispatcher's lock.
+ */
+#include "compute/dispatch/private.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* How a run can end. All else is for the front to say. */
+static bool status_ours(enum kiln_status status) {
+    switch (status) {
+    case KILN_OK:
+    case KILN_MALFORMED:
+    case KILN_TOO_LARGE:
+    case KILN_INVALID:
+    case KILN_UNSUPPORTED:
+    case KILN_CANCELLED:
+    case KILN_INTERNAL:
+    case KILN_DEVICE_FAULT:
+    case KILN_NO_MEMORY:
+    case KILN_JOB_TOO_LARGE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool answer_sound(const struct answer *answer) {
+    return answer->magic == COMMAND_MAGIC && (uint32_t)answer->status < KILN_STATUS_COUNT &&
+           status_ours((enum kiln_status)answer->status) && answer->gathered >= 1 &&
+           answer->gathered <= GROUP_MAX;
+}
+
+/* A phase's length in milliseconds, of a job that was out for `most`. The device's clock is not the
+   host's: it may say a little more. */
+static double phase_take(double value, double most) {
+    return isfinite(value) && value > 0 ? fmin(value, most) : 0;
+}
+
+static struct remarks remarks_take(const struct remarks *told) {
+    return (struct remarks){
+        .picture = told->picture,
+        .iterated = told->iterated,
+        .clamped = told->clamped,
+        .scale = isfinite(told->scale) && told->scale > 0 ? told->scale : 0,
+        .left = told->left >= 0 && told->left <= 1 ? told->left : 1,
+    };
+}
+
+void answer_take(struct job *job, const struct answer *answer, uint64_t now) {
+    double most = now > job->started_ns ? (double)(now - job->started_ns) * 1e-6 : 0;
+    job->timing = (struct timing){
+        .queue = (double)(job->started_ns - job->submitted_ns) * 1e-6,
+        .upload = phase_take(answer->timing.upload, most),
+        .kernel = phase_take(answer->timing.kernel, most),
+        .download = phase_take(answer->timing.download, most),
+        .encode = phase_take(answer->timing.encode, most),
+    };
+    snprintf(job->detail, sizeof job->detail, "%.*s", (int)sizeof answer->detail - 1,
+             answer->detail);
+    job->remarks = remarks_take(&answer->remarks);
+    job->result_size = answer->result_size; /* verdict() holds it against the block */
+}

@@ -1,0 +1,53 @@
+/*
+ * canary.c: reads a kind's canary through its own field table, check and plan. Any thread.
+ */
+#include "compute/jobs/canary.h"
+#include "compute/core/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Sets "name=value&name=value", written by the kind itself: nothing is percent-encoded. */
+static void set_query(struct form *form, const char *query) {
+    char pair[256];
+    while (*query) {
+        size_t length = strcspn(query, "&");
+        snprintf(pair, sizeof pair, "%.*s", (int)length, query);
+        char *value = strchr(pair, '=');
+        if (value) {
+            *value++ = '\0';
+            form_set_text(form, pair, value);
+        }
+        query += length + (query[length] == '&');
+    }
+}
+
+enum kiln_status canary_prepare(const struct job_type *type, void *params, struct input *input,
+                                uint8_t *data, size_t *data_size, struct plan *plan) {
+    static const struct limits unlimited = {UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                            UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    struct complaints complaints = {.count = 0};
+    struct form form;
+    *input = (struct input){.kind = INPUT_NONE};
+    *data_size = 0;
+    if (!type->canary_query || (type->input != INPUT_NONE && (!type->canary_input || !data))) {
+        return KILN_UNSUPPORTED;
+    }
+    memset(params, 0, JOB_PARAMS_MAX);
+    form_init(&form, type->fields, params, &complaints);
+    set_query(&form, type->canary_query);
+    if (type->input != INPUT_NONE) {
+        *data_size = type->canary_input(data, CANARY_DATA_MAX, input, params);
+    }
+    /* form_finish is left out: what the client must give (arrays) was stored directly. */
+    if (complaints.count == 0) {
+        type->check(params, input, *data_size ? data : NULL, type->canary_format, &unlimited,
+                    &complaints);
+    }
+    if (complaints.count > 0) {
+        log_error("the canary of %s is refused: %s: %s", type->name, complaints.rows[0].field,
+                  complaints.rows[0].reason);
+        return KILN_INTERNAL;
+    }
+    return type->plan(params, input, type->canary_format, plan);
+}

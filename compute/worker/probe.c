@@ -1,0 +1,78 @@
+/*
+ * probe.c: `kilnd probe`: which devices there are.
+ *
+ * Runs in a process of its own, because asking a driver may load it, hang or crash; the front only
+ * reads the text. Main thread.
+ */
+#include "compute/core/log.h"
+#include "compute/worker/device_kind.h"
+#include "compute/worker/worker.h"
+#include "kernels/backend.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROBE_TEXT_MAX (256u << 10)
+
+#define KINDS_MAX 8
+
+/* Adds the kind's JSON array: empty where there are no devices, with the reason in `why`. */
+static void print_kind(struct text *out, const char *kind, char *why, size_t why_size) {
+    int index = 0;
+    size_t start = out->size;
+    const struct backend *backend = backend_find(kind, &index, why, why_size);
+    if (!backend || backend->enumerate(out, why, why_size) != KILN_OK) {
+        out->size = start; /* whatever a failed enumeration wrote */
+        text_string(out, "[]");
+        return;
+    }
+    why[0] = '\0';
+}
+
+static bool write_all(int fd, const char *data, size_t size) {
+    while (size > 0) {
+        ssize_t written = write(fd, data, size);
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            return false;
+        }
+        data += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+int worker_probe(void) {
+    char why[KINDS_MAX][256] = {{0}};
+    struct text out;
+    char *buffer = malloc(PROBE_TEXT_MAX);
+    if (!buffer) {
+        return 1;
+    }
+    text_init(&out, buffer, PROBE_TEXT_MAX);
+    text_string(&out, "{");
+    for (int i = 0; device_kinds[i].name != NULL; i++) {
+        assert(i < KINDS_MAX);
+        text_format(&out, "\"%s\":", device_kinds[i].name);
+        print_kind(&out, device_kinds[i].name, why[i], sizeof why[i]);
+        text_string(&out, ",");
+    }
+    text_string(&out, "\"why\":{");
+    const char *comma = "";
+    for (int i = 0; device_kinds[i].name != NULL; i++) {
+        if (why[i][0]) {
+            text_format(&out, "%s\"%s\":", comma, device_kinds[i].name);
+            text_json_string(&out, why[i], strlen(why[i]));
+            comma = ",";
+        }
+    }
+    text_string(&out, "}}\n");
+    bool fine = !out.full && write_all(STDOUT_FILENO, out.data, out.size);
+    free(buffer);
+    return fine ? 0 : 1;
+}

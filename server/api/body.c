@@ -1,0 +1,400 @@
+/*
+ * body.c: who reads which media type; names and texts into fields.
+ */
+#include "server/api/body.h"
+
+#include "compute/codecs/format.h"
+#include "compute/core/cancel.h"
+#include "server/http/multipart.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define FORM_MEDIA      "application/x-www-form-urlencoded"
+#define JSON_MEDIA      "application/json"
+#define MULTIPART_MEDIA "multipart/form-data"
+#define ANY_MEDIA       "application/octet-stream"
+
+/* Other media types of tables of text; of results there is text/csv alone. */
+static const char *const tables[] = {"text/plain", "text/tab-separated-values"};
+
+static bool media_equal(const char *media, const char *name) {
+    size_t size = strcspn(media, "; \t");
+    return strlen(name) == size && strncasecmp(media, name, size) == 0;
+}
+
+static enum format format_of_body(const char *media) {
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
+        if (media_equal(media, tables[i])) {
+            return FORMAT_CSV;
+        }
+    }
+    return format_by_media(media);
+}
+
+uint64_t reading_numbers_max(const struct reading *reading) {
+    const struct limits *limits = &reading->request->service->limits;
+    return limits->max_samples > limits->max_frequencies ? limits->max_samples
+                                                         : limits->max_frequencies;
+}
+
+const char *reading_blob(const struct reading *reading) {
+    for (const struct field *field = reading->type->fields; field->name != NULL; field++) {
+        if (field->type == FIELD_BLOB) {
+            return field->name;
+        }
+    }
+    return "body";
+}
+
+bool reading_reserved(struct reading *reading, const char *name) {
+    const struct job_path *path = reading->request->match.route->path;
+    bool fixed = path != NULL && path->format != FORMAT_NONE && strcmp(name, "format") == 0;
+    for (const char *const *row = path != NULL ? path->reserved : NULL;
+         !fixed && row != NULL && *row != NULL; row++) {
+        fixed = strcmp(*row, name) == 0;
+    }
+    if (fixed) {
+        complaints_add(&reading->request->complaints, name, "is fixed by the address");
+    }
+    return fixed;
+}
+
+static void device_set(struct reading *reading, const char *text) {
+    struct http_request *request = reading->request;
+    struct dispatch *dispatch = service_enter(request->service);
+    bool known = dispatch == NULL ||
+                 (strlen(text) < sizeof request->job.device && dispatch_knows(dispatch, text));
+    if (dispatch != NULL) {
+        service_leave(request->service);
+    }
+    if (!known) {
+        complaints_add(&request->complaints, "device",
+                       "is not a device of this daemon (GET /v1/devices lists them)");
+    } else {
+        snprintf(request->job.device, sizeof request->job.device, "%s", text);
+    }
+}
+
+bool reading_set_common(struct reading *reading, const char *name, const char *text) {
+    bool format = strcmp(name, "format") == 0;
+    bool *seen = format ? &reading->format_seen : &reading->device_seen;
+    struct complaints *complaints = &reading->request->complaints;
+    if (!format && strcmp(name, "device") != 0) {
+        return false;
+    }
+    if (*seen) {
+        complaints_add(complaints, name, "is duplicated");
+    } else if (text == NULL || *text == '\0' || strlen(text) >= FORMAT_TEXT_MAX) {
+        complaints_add(complaints, name, "must be a short name");
+    } else if (format) {
+        snprintf(reading->format, sizeof reading->format, "%s", text);
+    } else {
+        device_set(reading, text);
+    }
+    *seen = true;
+    return true;
+}
+
+enum kiln_status reading_array(struct reading *reading, const char *name, enum kiln_status status,
+                               struct array_ref array, const char *why) {
+    if (status == KILN_MALFORMED || status == KILN_INVALID) {
+        complaints_add(&reading->request->complaints, name, "%s", why);
+        form_mark(&reading->form, name);
+        return KILN_OK;
+    }
+    if (status != KILN_OK) {
+        return request_fault(reading->request, status,
+                             "There is no room for the numbers of \"%s\".", name);
+    }
+    form_set_array(&reading->form, name, array);
+    return KILN_OK;
+}
+
+enum kiln_status reading_set_text(struct reading *reading, const char *name, char *text,
+                                  size_t size) {
+    const struct field *field = form_find(&reading->form, name);
+    if (strlen(text) != size) {
+        complaints_add(&reading->request->complaints, name, "holds a NUL byte");
+        return KILN_OK;
+    }
+    if (reading_reserved(reading, name) || reading_set_common(reading, name, text)) {
+        return KILN_OK;
+    }
+    if (field != NULL && field->type == FIELD_ARRAY && !form_has(&reading->form, name)) {
+        char why[96];
+        struct array_ref array = {0};
+        bool gaps = (field->flags & FIELD_GAPS) != 0;
+        enum kiln_status status = series_text(&reading->series, text, reading_numbers_max(reading),
+                                              gaps, &array, why, sizeof why);
+        return reading_array(reading, name, status, array, why);
+    }
+    if (field != NULL && field->type == FIELD_BLOB) {
+        return reading_base64(reading, name, text, size);
+    }
+    form_set_text(&reading->form, name, text);
+    return KILN_OK;
+}
+
+enum kiln_status reading_count(struct reading *reading, const char *what) {
+    if (reading->pairs++ < READING_PAIRS_MAX) {
+        return KILN_OK;
+    }
+    return request_fault(reading->request, KILN_MALFORMED,
+                         "The request has more than %d fields; the last ones are in its %s. A job "
+                         "has a few dozen (GET /v1/jobs/types), and each is given once.",
+                         READING_PAIRS_MAX, what);
+}
+
+/* Names and values of a query, or of a form in the body. */
+static enum kiln_status pairs_read(struct reading *reading, char *text, char *end,
+                                   const char *what) {
+    char *name, *value;
+    bool broken;
+    enum kiln_status status = KILN_OK;
+    while (status == KILN_OK && url_next_pair(&text, end, &name, &value, &broken)) {
+        if (broken) {
+            return request_fault(reading->request, KILN_MALFORMED,
+                                 "The %s has a broken escape or a control character.", what);
+        }
+        status = reading_count(reading, what);
+        if (status == KILN_OK) {
+            status = cancel_point((size_t)(text - name))
+                         ? KILN_CANCELLED
+                         : reading_set_text(reading, name, value, strlen(value));
+        }
+    }
+    return status;
+}
+
+/* `curl --data-binary @file` and `curl -d '{…}'` call everything a form. A form starts with a name
+   and '='; what does not is looked at. */
+static bool looks_like_form(const char *bytes, size_t size) {
+    size_t length = 0;
+    while (length < size && (bytes[length] == '_' ||
+                             ((bytes[length] | 0x20) >= 'a' && (bytes[length] | 0x20) <= 'z') ||
+                             (bytes[length] >= '0' && bytes[length] <= '9'))) {
+        length++;
+    }
+    return length > 0 && length < size && bytes[length] == '=';
+}
+
+static bool looks_like_image(const char *bytes, size_t size) {
+    struct image_info info;
+    char why[96];
+    return image_probe(bytes, size, FORMAT_NONE, UINT64_MAX, &info, why, sizeof why) !=
+           KILN_MEDIA_TYPE;
+}
+
+static enum kiln_status read_form(struct reading *reading, char *bytes, size_t size,
+                                  const char *media) {
+    (void)media;
+    size_t blank = 0;
+    while (blank < size && strchr(" \t\r\n", bytes[blank]) != NULL && bytes[blank] != '\0') {
+        blank++;
+    }
+    if (blank < size && bytes[blank] == '{') {
+        return reading_json(reading, bytes, size);
+    }
+    if (reading->type->input == INPUT_IMAGE && looks_like_image(bytes, size)) {
+        return reading_input(reading, bytes, size, FORMAT_NONE);
+    }
+    if (reading->type->input == INPUT_SERIES && !looks_like_form(bytes, size)) {
+        return reading_input(reading, bytes, size, FORMAT_NONE);
+    }
+    return pairs_read(reading, bytes, bytes + size, "form");
+}
+
+static enum kiln_status read_json(struct reading *reading, char *bytes, size_t size,
+                                  const char *media) {
+    (void)media;
+    return reading_json(reading, bytes, size);
+}
+
+static enum kiln_status read_input(struct reading *reading, char *bytes, size_t size,
+                                   const char *media) {
+    return reading_input(reading, bytes, size, format_of_body(media));
+}
+
+static enum kiln_status read_any(struct reading *reading, char *bytes, size_t size,
+                                 const char *media) {
+    (void)media;
+    return reading_input(reading, bytes, size, FORMAT_NONE);
+}
+
+static bool type_accepts(const struct job_type *type, enum format format) {
+    for (const enum format *row = type->accepts; row != NULL && *row != FORMAT_NONE; row++) {
+        if (*row == format) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* A part is the input if it is the BLOB field's, or a file (whatever its name, so that
+   `-F file=@sunspots.csv` works); a JSON part holds fields. */
+static enum kiln_status part_read(struct reading *reading, struct part *part) {
+    const struct field *field = form_find(&reading->form, part->name);
+    bool blob = field != NULL && field->type == FIELD_BLOB;
+    enum format format = format_of_body(part->media);
+    if (part->file && format == FORMAT_JSON && !blob) {
+        return reading_json(reading, part->data, part->size);
+    }
+    if (reading->type->input != INPUT_NONE && (part->file || blob)) {
+        return reading_input(reading, part->data, part->size,
+                             type_accepts(reading->type, format) ? format : FORMAT_NONE);
+    }
+    enum kiln_status status = reading_count(reading, "parts");
+    return status == KILN_OK ? reading_set_text(reading, part->name, part->data, part->size)
+                             : status;
+}
+
+static enum kiln_status read_multipart(struct reading *reading, char *bytes, size_t size,
+                                       const char *media) {
+    struct multipart multipart;
+    struct part part;
+    char why[128];
+    bool found = true;
+    enum kiln_status status = multipart_open(&multipart, media, bytes, size, why, sizeof why);
+    while (status == KILN_OK) {
+        status = multipart_next(&multipart, &part, &found, why, sizeof why);
+        if (status != KILN_OK || !found) {
+            break;
+        }
+        status = cancel_point(part.size) ? KILN_CANCELLED : part_read(reading, &part);
+        if (status != KILN_OK) {
+            return status;
+        }
+    }
+    return status == KILN_OK ? KILN_OK : request_fault(reading->request, status, "%s", why);
+}
+
+struct reader {
+    const char *media;
+    bool input; /* only for kinds that take a binary input */
+    enum kiln_status (*read)(struct reading *reading, char *bytes, size_t size, const char *media);
+};
+
+static const struct reader readers[] = {
+    {JSON_MEDIA, false, read_json},
+    {FORM_MEDIA, false, read_form},
+    {MULTIPART_MEDIA, false, read_multipart},
+    {ANY_MEDIA, true, read_any},
+};
+
+static const struct reader *reader_find(const struct job_type *type, const char *media) {
+    static const struct reader input = {"", true, read_input};
+    for (size_t i = 0; media != NULL && i < sizeof readers / sizeof readers[0]; i++) {
+        if (media_equal(media, readers[i].media) &&
+            (!readers[i].input || type->input != INPUT_NONE)) {
+            return &readers[i];
+        }
+    }
+    return media != NULL && type_accepts(type, format_of_body(media)) ? &input : NULL;
+}
+
+bool body_media_known(const struct job_type *type, const char *media) {
+    return reader_find(type, media) != NULL;
+}
+
+bool body_media_binary(const struct job_type *type, const char *media) {
+    const struct reader *reader = reader_find(type, media);
+    return reader != NULL && reader->input;
+}
+
+void body_media_list(const struct job_type *type, void (*each)(const char *media, void *context),
+                     void *context) {
+    for (const enum format *row = type->accepts; row != NULL && *row != FORMAT_NONE; row++) {
+        const char *media = format_row(*row)->media;
+        if (strcmp(media, JSON_MEDIA) != 0 && strcmp(media, ANY_MEDIA) != 0) {
+            each(media, context);
+        }
+        for (size_t i = 0; i < sizeof tables / sizeof tables[0] && *row == FORMAT_CSV; i++) {
+            each(tables[i], context);
+        }
+    }
+    for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++) {
+        if (!readers[i].input || type->input != INPUT_NONE) {
+            each(readers[i].media, context);
+        }
+    }
+}
+
+/* After the query: a path may depend on other fields (the depth of a tile on its samples). */
+static enum kiln_status captures_read(struct reading *reading) {
+    struct http_request *request = reading->request;
+    const struct job_path *path = request->match.route->path;
+    if (path == NULL) {
+        return KILN_OK;
+    }
+    enum kiln_status status =
+        path->bind(request->match.captures, request->job.params, &request->complaints);
+    if (status != KILN_OK) {
+        return request_fault(request, status, "There is no %.200s here.", request->target);
+    }
+    return KILN_OK;
+}
+
+static enum kiln_status sources_read(struct reading *reading) {
+    struct http_request *request = reading->request;
+    char *query = request->url.query;
+    enum kiln_status status = KILN_OK;
+    if (query != NULL) {
+        status = pairs_read(reading, query, query + strlen(query), "query");
+    }
+    if (status == KILN_OK) {
+        status = captures_read(reading);
+    }
+    if (status != KILN_OK || request->body_size == 0) {
+        return status;
+    }
+    const char *media = request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
+    const struct reader *reader = reader_find(reading->type, media);
+    char *bytes = arena_at(request->service->arena, request->body.offset);
+    bytes[request->body_size] = '\0';
+    return reader->read(reading, bytes, (size_t)request->body_size, media);
+}
+
+/* The job's input block is the body itself, a block of its own (base64), or the arrays. */
+static void blocks_settle(struct reading *reading, enum kiln_status status) {
+    struct http_request *request = reading->request;
+    struct arena *arena = request->service->arena;
+    if (status == KILN_OK && reading->input_in_body) {
+        request->job.body = request->body;
+        request->body = (struct block){0, 0};
+    } else if (status == KILN_OK && reading->series.used > 0 && request->job.body.size == 0) {
+        arena_trim(arena, &reading->series.block, reading->series.used);
+        request->job.body = reading->series.block;
+        request->job.input.kind = INPUT_SERIES;
+        request->job.input.offset = 0;
+        request->job.input.size = reading->series.used;
+        reading->series.block = (struct block){0, 0};
+    }
+    arena_give(arena, &request->body);
+    arena_give(arena, &reading->series.block);
+}
+
+enum kiln_status body_read(struct http_request *request, char format[FORMAT_TEXT_MAX]) {
+    struct reading reading = {
+        .request = request,
+        .type = request->match.route->type,
+        .series = {.arena = request->service->arena, .holder = request_holder(request)},
+    };
+    form_init(&reading.form, reading.type->fields, request->job.params, &request->complaints);
+    request->job.input.kind = INPUT_NONE;
+    enum kiln_status status = sources_read(&reading);
+    if (status == KILN_OK && reading.type->columns != NULL) {
+        status = reading_table(&reading);
+    }
+    if (status == KILN_OK) {
+        form_finish(&reading.form);
+        if (reading.type->input == INPUT_IMAGE && !reading.input_seen) {
+            complaints_add(&request->complaints, reading_blob(&reading),
+                           "is missing: send an image as the body");
+        }
+    }
+    blocks_settle(&reading, status);
+    memcpy(format, reading.format, FORMAT_TEXT_MAX);
+    return status;
+}

@@ -1,0 +1,16 @@
+/*
+ * job_list.h: the jobs that wait or run: seeing how far they are, and cancelling one.
+ *
+ * Threads: the listener's. None of these suspends.
+ */
+#ifndef KILN_SERVER_API_JOB_LIST_H
+#define KILN_SERVER_API_JOB_LIST_H
+
+#include "server/http/request.h"
+
+/** GET /v1/jobs */
+enum MHD_Result active_list(struct http_request *request);
+/** GET and DELETE /v1/jobs/{id} */
+enum MHD_Result active_job(struct http_request *request);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * listener.h: the HTTP library's daemon: sockets, event loops, limits, call-backs.
+ *
+ * Threads: created, quiesced and destroyed by the main thread; requests run on the
+ * event loops (loop.h, `--http-threads`).
+ */
+#ifndef KILN_SERVER_HTTP_LISTENER_H
+#define KILN_SERVER_HTTP_LISTENER_H
+
+#include "server/service.h"
+
+struct listener;
+
+/** Serves on a socket that listens (socket.h), which it closes. The service must have its clients.
+   False with `why`; what was made by then is in `listener`. */
+bool listener_create(struct service *service, int fd, struct listener **listener, char *why,
+                     size_t why_size);
+/** Event loops that there will be. */
+size_t listener_loops(const struct options *options);
+/** Port that was bound; 0 for a socket of the local host. */
+int listener_port(const struct listener *listener);
+/** Where it listens: "http://127.0.0.1:8080", "unix:/run/kiln.sock". */
+const char *listener_place(const struct listener *listener);
+/** Whether every loop has made a turn since this was asked last. Main thread. */
+bool listener_turns(struct listener *listener);
+/** Stops accepting connections; those that are open go on. */
+void listener_quiesce(struct listener *listener);
+/** Ends all connections. No request may be suspended any more. NULL is allowed. */
+void listener_destroy(struct listener *listener);
+
+#endif

@@ -1,0 +1,62 @@
+/*
+ * router.h: from a path to what answers it.
+ *
+ * Addresses of jobs come from the job registry, all others from one constant table. A route is
+ * also a row of the request metrics.
+ *
+ * Threads: the table is built by router_init before serving and constant afterwards.
+ */
+#ifndef KILN_SERVER_HTTP_ROUTER_H
+#define KILN_SERVER_HTTP_ROUTER_H
+
+#include "compute/jobs/job.h"
+#include "server/auth/keys.h"
+#include "server/http/url.h"
+
+#include <microhttpd.h>
+
+#define ROUTES_MAX   64
+#define CAPTURES_MAX 8
+
+struct http_request;
+
+enum method {
+    METHOD_GET = 1,
+    METHOD_HEAD = 2,
+    METHOD_POST = 4,
+    METHOD_DELETE = 8,
+    METHOD_OPTIONS = 16,
+    METHOD_OTHER = 32
+};
+#define METHODS_COUNT 6
+
+/** "GET" …; "other" for METHOD_OTHER. */
+const char *method_name(enum method method);
+enum method method_by_name(const char *name);
+
+struct route {
+    const char *pattern; /* "/problems/{slug}" */
+    unsigned methods;    /* of GET, POST, DELETE; HEAD and OPTIONS follow from them */
+    enum MHD_Result (*handle)(struct http_request *request);
+    const struct job_type *type; /* jobs only */
+    const struct job_path *path; /* jobs at an address of their own */
+    enum scope scope;            /* that a key needs; SCOPE_OPEN: none is needed */
+};
+
+/** Where a request goes. `captures` are the {…} segments, decoded, NULL-terminated. */
+struct match {
+    const struct route *route; /* never NULL: routes_unmatched otherwise */
+    const char *captures[CAPTURES_MAX + 1];
+};
+
+void router_init(void);
+/** KILN_OK, or KILN_NOT_FOUND with route = the row for unmatched requests. */
+enum kiln_status router_match(const struct url *url, struct match *match);
+/** "GET, HEAD, OPTIONS" */
+void route_allow(const struct route *route, char *out, size_t size);
+
+/** Row `index`, or NULL past the last; the last row is the one of unmatched requests. */
+const struct route *route_at(size_t index);
+size_t route_index(const struct route *route);
+
+#endif
