@@ -82,7 +82,7 @@ static const struct refused refusals[] = {
     {422, "GET", "/v1/mandelbrot?width=99999999999999999999", NULL, NULL, "width", 0},
     {422, "GET", "/v1/mandelbrot?width=900&height=900&supersample=8", NULL, NULL, "max-pixels", 0},
     {422, "GET", "/v1/mandelbrot?max_iter=100001", NULL, NULL, "max-iterations", 0},
-    {422, "GET", "/v1/mandelbrot?width=3&width=3", NULL, NULL, "more than once", 0},
+    {422, "GET", "/v1/mandelbrot?width=3&width=3", NULL, NULL, "is duplicated", 0},
     {422, "GET", "/v1/mandelbrot?xmin=nan", NULL, NULL, "xmin", 0},
     {422, "GET", "/v1/mandelbrot?xmin=inf", NULL, NULL, "xmin", 0},
     {422, "GET", "/v1/mandelbrot?xmin=1e999", NULL, NULL, "xmin", 0},
@@ -208,7 +208,7 @@ static const struct refused refusals[] = {
     {400, NULL, "/v1/lombscargle", "application/x-npy", "\x93NUMPY\x01\0", "malformed", 8},
     {422, NULL, "/v1/lombscargle", FORM, "t=1,2,x&y=1,2,3", "element 2", 0},
     {422, NULL, "/v1/lombscargle", FORM, "t=1,2,&y=1,2,3", "element 2", 0},
-    {422, NULL, "/v1/lombscargle", FORM, "t=1,2,3&t=1,2,3&y=1,2,3", "more than once", 0},
+    {422, NULL, "/v1/lombscargle", FORM, "t=1,2,3&t=1,2,3&y=1,2,3", "is duplicated", 0},
     {422, NULL, "/v1/lombscargle?nterms=7", JSON, "{\"t\":[1,2,3],\"y\":[1,2,4]}", "nterms", 0},
     /* multipart */
     {400, NULL, "/v1/mandelbrot", "multipart/form-data", PART("width") "5\r\n--b--", "boundary", 0},
