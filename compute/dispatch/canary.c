@@ -35,7 +35,7 @@ static void succeed(struct dispatch *dispatch, struct supervisor *supervisor) {
     }
 }
 
-enum kiln_status canary_reserve(struct dispatch *dispatch, struct supervisor *supervisor) {
+enum kiln_status canary_reserve_locked(struct dispatch *dispatch, struct supervisor *supervisor) {
     const struct job_type *type = canary_type();
     struct job *job = &supervisor->canary;
     size_t data_size;

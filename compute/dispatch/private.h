@@ -277,7 +277,7 @@ void canary_send_locked(struct dispatch *dispatch, struct supervisor *supervisor
 void canary_end_locked(struct dispatch *dispatch, struct supervisor *supervisor,
                        enum kiln_status status);
 /** Takes what a worker's canaries need, once. Errors as arena_take. */
-enum kiln_status canary_reserve(struct dispatch *dispatch, struct supervisor *supervisor);
+enum kiln_status canary_reserve_locked(struct dispatch *dispatch, struct supervisor *supervisor);
 /** The canary died with its worker. */
 void canary_lose_locked(struct supervisor *supervisor);
 

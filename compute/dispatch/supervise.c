@@ -148,15 +148,22 @@ static void start_failed(struct dispatch *dispatch, struct supervisor *superviso
     dispatch_complete(dispatch, &finished);
 }
 
+/* The worker's own blocks, which outlive it. Under the lock: what jobs may have depends on them. */
+static bool blocks_take_locked(struct dispatch *dispatch, struct supervisor *supervisor) {
+    return (supervisor->control.size > 0 ||
+            arena_take(dispatch->arena, PLACES_MAX * sizeof(struct control),
+                       &supervisor->control) == KILN_OK) &&
+           canary_reserve_locked(dispatch, supervisor) == KILN_OK;
+}
+
 void supervisor_start(struct dispatch *dispatch, struct supervisor *supervisor) {
     struct spawned spawned;
     char why[160] = "there is no room in the arena for its own blocks";
+    pthread_mutex_lock(&dispatch->lock);
     supervisor->blameless = supervisor->failed = false;
-    if ((supervisor->control.size == 0 &&
-         arena_take(dispatch->arena, PLACES_MAX * sizeof(struct control), &supervisor->control) !=
-             KILN_OK) ||
-        canary_reserve(dispatch, supervisor) != KILN_OK ||
-        spawn_worker(dispatch, supervisor->name, &spawned, why, sizeof why) != KILN_OK) {
+    bool room = blocks_take_locked(dispatch, supervisor);
+    pthread_mutex_unlock(&dispatch->lock);
+    if (!room || spawn_worker(dispatch, supervisor->name, &spawned, why, sizeof why) != KILN_OK) {
         start_failed(dispatch, supervisor, why);
         return;
     }
