@@ -18,7 +18,7 @@ import sys
 import matplotlib
 import numpy as np
 
-DATA = pathlib.Path(__file__).resolve().parents[1] / "compute" / "colormap_data.c"
+DATA = pathlib.Path(__file__).resolve().parents[1] / "compute" / "plot" / "colormap_data.c"
 NEWEST = (3, 11)  # has all
 SINES = ("flag", "prism")  # drawn by sin(), whose last digit may decide a byte
 ROW = 24  # numbers a line: eight colours
