@@ -182,7 +182,7 @@ if [[ ! -f $curve ]]; then
         for (i = 0; i < 400; i++) {
             seed = (seed * 16807) % 2147483647; t = 200 * seed / 2147483647
             seed = (seed * 16807) % 2147483647; noise = seed / 2147483647 - 0.5
-            printf "%.6f,%.6f,0.3\n", t, 10 + sin(6.283185307179586 * t / 7.3) + noise, 0.3
+            printf "%.6f,%.6f,0.3\n", t, 10 + sin(6.283185307179586 * t / 7.3) + noise
         }
     }' >"$curve"
 fi

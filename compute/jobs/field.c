@@ -57,6 +57,19 @@ static void range_print(const struct field *field, struct text *text) {
     }
 }
 
+/* How many elements an array that is limited may have: "3 to 10", "at least 3", "at most 10". */
+static void count_print(const struct field *field, struct text *text) {
+    bool low = isfinite(field->min), high = isfinite(field->max);
+    if (low) {
+        text_string(text, high ? "" : "at least ");
+        text_double(text, field->min);
+    }
+    if (high) {
+        text_string(text, low ? " to " : "at most ");
+        text_double(text, field->max);
+    }
+}
+
 static bool in_range(const struct field *field, double value) {
     if (!limited(field))
         return true;
@@ -396,8 +409,8 @@ void form_set_array(struct form *form, const char *name, struct array_ref array)
     char buffer[128];
     struct text range;
     text_init(&range, buffer, sizeof buffer);
-    range_print(field, &range);
-    complaints_add(form->complaints, name, "must have a number of elements%s", buffer);
+    count_print(field, &range);
+    complaints_add(form->complaints, name, "must have %s elements", buffer);
 }
 
 void form_mark(struct form *form, const char *name) {

@@ -4,6 +4,7 @@
 #include "server/api/jobs.h"
 
 #include "compute/codecs/signature.h"
+#include "compute/core/text.h"
 #include "server/api/body.h"
 #include "server/api/metrics.h"
 #include "server/cache/etag.h"
@@ -294,7 +295,11 @@ static void remarks_headers(struct MHD_Response *response, const struct remarks 
         reply_header(response, "Kiln-Clamped", "%" PRIu64, remarks->clamped);
     }
     if (remarks->picture && remarks->scale != 0) {
-        reply_header(response, "Kiln-Scale", "%.17g", remarks->scale);
+        char number[32];
+        struct text scale;
+        text_init(&scale, number, sizeof number);
+        text_double(&scale, remarks->scale);
+        reply_header(response, "Kiln-Scale", "%s", number);
     }
     if (remarks->iterated) {
         bool converged = remarks->left <= REMARK_CONVERGED;

@@ -92,7 +92,7 @@ static int keys_check(const char *path) {
         fprintf(stderr, "kilnd key: %s: %s\n", path, why);
         return EXIT_FAILURE;
     }
-    printf("%zu keys\n", keys->count);
+    printf("%zu %s\n", keys->count, keys->count == 1 ? "key" : "keys");
     free(keys);
     return EXIT_SUCCESS;
 }

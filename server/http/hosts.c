@@ -39,12 +39,16 @@ static bool is_local(const char *name, size_t size) {
 
 static bool is_listed(const char *list, const char *name, size_t size) {
     while (*list != '\0') {
-        size_t length = strcspn(list, ",");
+        list += strspn(list, " \t");
+        size_t whole = strcspn(list, ","), length = whole;
+        while (length > 0 && (list[length - 1] == ' ' || list[length - 1] == '\t')) {
+            length--;
+        }
         if ((length == 1 && *list == '*') ||
             (length == size && strncasecmp(list, name, size) == 0)) {
             return true;
         }
-        list += length;
+        list += whole;
         list += *list == ',' ? 1 : 0;
     }
     return false;

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 
 /** True if `host` (as in the header: a name or address, perhaps with a port; NULL for none, as in
-    HTTP/1.0) is an address, localhost or below it, or in `list`: names with commas between, "*" for
-    any. */
+    HTTP/1.0) is an address, localhost or below it, or in `list`: names with commas between, and
+    blanks if need be, "*" for any. */
 bool hosts_allow(const char *list, const char *host);
 
 #endif

@@ -103,6 +103,9 @@ static void files_that_options_name(void **state) {
     snprintf(line, sizeof line, "cd '%s' && \"$KILND\" key new 2>/dev/null | tail -n 1 >good",
              folder);
     assert_int_equal(line_run(line, out, sizeof out), 0);
+    snprintf(line, sizeof line, "cd '%s' && \"$KILND\" key check good", folder);
+    assert_int_equal(line_run(line, out, sizeof out), 0);
+    assert_string_equal(out, "1 key\n");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int code = check(rows[i].flags, out, sizeof out);
         bool good = rows[i].why == NULL ? code == 0 : code != 0 && strstr(out, rows[i].why);

@@ -74,10 +74,12 @@ static void names_that_it_was_not_told_are_refused(void **state) {
         assert_int_equal(status_of(&daemon, strangers[i]), 421);
     }
     assert_int_equal(daemon_stop(&daemon), 0);
-    static const char *const named[] = {"--hosts", "kiln.example,evil.example", NULL};
+    static const char *const named[] = {"--hosts", "other.example , kiln.example,evil.example ",
+                                        NULL};
     daemon_start(&daemon, named);
     assert_int_equal(status_of(&daemon, "Evil.example:80"), 200);
     assert_int_equal(status_of(&daemon, "kiln.example"), 200);
+    assert_int_equal(status_of(&daemon, "other.example"), 200);
     assert_int_equal(status_of(&daemon, "kiln"), 421);
     assert_int_equal(daemon_stop(&daemon), 0);
     daemon_start(&daemon, plain);

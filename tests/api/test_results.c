@@ -435,6 +435,11 @@ static void round_trip_by_itself(void **state) {
         assert_null(strstr(back.headers, "Kiln-Clamped"));
         answer_free(&back);
         answer_free(&laplacian);
+        /* A scale that no double has exactly is told as it was given. */
+        snprintf(path, sizeof path, "/v1/laplacian?format=%s&scale=0.004", formats[i]);
+        post(path, "image/x-portable-graymap", pgm, size, &laplacian);
+        assert_header(&laplacian, "Kiln-Scale", "0.004");
+        answer_free(&laplacian);
     }
 }
 

@@ -16,7 +16,7 @@ struct params {
     double ratio, bound, free;
     int32_t kind;
     bool flag;
-    struct array_ref list;
+    struct array_ref list, open;
     char name[8];
 };
 
@@ -58,6 +58,12 @@ static const struct field fields[] = {
      .offset = AT(list),
      .min = 3,
      .max = 10},
+    {.name = "open",
+     .type = FIELD_ARRAY,
+     .flags = FIELD_OPTIONAL,
+     .offset = AT(open),
+     .min = 3,
+     .max = INFINITY},
     {.name = "name", .type = FIELD_TEXT, .flags = FIELD_OPTIONAL, .offset = AT(name), .max = 7},
     {.name = "image", .type = FIELD_BLOB, .flags = FIELD_OPTIONAL},
     {.name = NULL},
@@ -291,7 +297,9 @@ static void arrays(void **state) {
     form_set_array(&f.form, "list", (struct array_ref){.offset = 64, .count = 10});
     assert_string_equal(reason(&f, "list"), "is duplicated");
     form_set_array(&start(&f)->form, "list", (struct array_ref){.offset = 0, .count = 2});
-    assert_string_equal(reason(&f, "list"), "must have a number of elements from 3 to 10");
+    assert_string_equal(reason(&f, "list"), "must have 3 to 10 elements");
+    form_set_array(&start(&f)->form, "open", (struct array_ref){.offset = 0, .count = 2});
+    assert_string_equal(reason(&f, "open"), "must have at least 3 elements");
     assert_int_equal(f.params.list.count, 0);
     assert_non_null(strstr(refuse_text("list", "1,2,3"), "request body"));
     form_mark(&start(&f)->form, "image");
