@@ -132,7 +132,7 @@ static void stop(struct service *service, struct listener *listener, double seco
     listener_destroy(listener);
     offload_destroy(service->offload);
     connections_destroy(service->connections);
-    connection_limit_destroy(service->addresses);
+    connection_limit_destroy(service->connection_limit);
     access_destroy(service->access);
     cors_destroy(service->cors);
     service_finish(service);
@@ -163,9 +163,9 @@ static bool connections_plan(struct service *service, const struct options *opti
                     " connections are taken",
                     options->connections, limit, plan->connections);
     }
-    service->addresses =
+    service->connection_limit =
         connection_limit_create(plan->connections, options->connections_per_address);
-    if (service->addresses == NULL) {
+    if (service->connection_limit == NULL) {
         snprintf(why, why_size, "no memory for --connections");
         return false;
     }

@@ -33,13 +33,13 @@ struct service {
     const struct options *options;
     struct limits limits;
     struct arena *arena;
-    struct result_reuse *reuse;         /* results that are kept or shared; NULL: none */
-    struct offload *offload;            /* threads that read large bodies, copy large results */
-    struct preparing preparing;         /* requests that the loader has */
-    struct connections *connections;    /* the connections */
-    struct connection_limit *addresses; /* connections by address */
-    struct access *access;              /* the keys; NULL: everybody may do everything */
-    struct cors *cors;                  /* NULL: no page of another origin may read */
+    struct result_reuse *reuse;      /* results that are kept or shared; NULL: none */
+    struct offload *offload;         /* threads that read large bodies, copy large results */
+    struct preparing preparing;      /* requests that the loader has */
+    struct connections *connections; /* the connections */
+    struct connection_limit *connection_limit; /* connections by address */
+    struct access *access;                     /* the keys; NULL: everybody may do everything */
+    struct cors *cors;                         /* NULL: no page of another origin may read */
     char kinds[64];            /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
     bool spins;                /* one of them answers so fast that loops look for it */
     char variants[512];        /* "cpu avx2,cuda NVIDIA H200": where bytes may differ */

@@ -325,13 +325,13 @@ static void cache_print(struct text *text, struct result_reuse *reuse) {
 static void process_print(struct text *text, struct service *service) {
     uint64_t open, cut, counted, over_total, over_each;
     connections_count(service->connections, &open, &cut);
-    connection_limit_count(service->addresses, &counted, &over_total, &over_each);
+    connection_limit_count(service->connection_limit, &counted, &over_total, &over_each);
     const struct gauge rows[] = {
         {"kiln_connections", "gauge", "Open connections.", (double)open},
         {"kiln_connections_cut_total", "counter", "Connections cut for crawling.", (double)cut},
         {"kiln_connections_most", "gauge",
          "Connections that are taken at most: --connections, or what descriptors allow.",
-         (double)connection_limit_most(service->addresses)},
+         (double)connection_limit_most(service->connection_limit)},
         {"kiln_connections_refused_total", "counter", "Connections refused for --connections.",
          (double)over_total},
         {"kiln_connections_refused_address_total", "counter",

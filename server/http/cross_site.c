@@ -48,7 +48,7 @@ static bool is_read(const struct http_request *request) {
     return (request->method & (METHOD_GET | METHOD_HEAD)) != 0;
 }
 
-enum kiln_status sites_check(struct http_request *request) {
+enum kiln_status cross_site_check(struct http_request *request) {
     const struct framing *framing = &request->framing;
     const struct sent *site = &framing->fetch_site, *origin = &framing->origin;
     const struct sent *referer = &framing->referer;
@@ -76,7 +76,7 @@ enum kiln_status sites_check(struct http_request *request) {
     return refuse(request, referer->text, size);
 }
 
-const char *sites_policy(const struct service *service) {
+const char *cross_site_policy(const struct service *service) {
     /* who may ask at all has been decided by then; a listed page shows pictures as well */
     return service->cors != NULL ? "cross-origin" : "same-site";
 }

@@ -26,9 +26,9 @@ struct http_request;
 struct service;
 
 /** Once the route is known: KILN_OK, or the fault noted. */
-enum kiln_status sites_check(struct http_request *request);
+enum kiln_status cross_site_check(struct http_request *request);
 
 /** The value of Cross-Origin-Resource-Policy: which pages may show an answer. */
-const char *sites_policy(const struct service *service);
+const char *cross_site_policy(const struct service *service);
 
 #endif

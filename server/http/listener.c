@@ -61,9 +61,9 @@ static enum MHD_Result connection_policy(void *context, const struct sockaddr *s
     struct address address = address_of(size >= sizeof(struct sockaddr_in) ? socket : NULL);
     if (counted.held) {
         counted.held = false;
-        connection_limit_give(service->addresses, counted.address);
+        connection_limit_give(service->connection_limit, counted.address);
     }
-    if (!connection_limit_take(service->addresses, address)) {
+    if (!connection_limit_take(service->connection_limit, address)) {
         return MHD_NO;
     }
     counted.held = true;
@@ -81,7 +81,7 @@ static struct client *connection_open(struct service *service, int fd) {
 
 static void connection_close(struct service *service, struct client *client) {
     if (client != NULL) {
-        connection_limit_give(service->addresses, client_address(client));
+        connection_limit_give(service->connection_limit, client_address(client));
         client_closed(service->connections, client);
     }
 }

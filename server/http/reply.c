@@ -98,7 +98,7 @@ void reply_media(const struct http_request *request, struct MHD_Response *respon
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, media);
         MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
         MHD_add_response_header(response, "Cross-Origin-Resource-Policy",
-                                sites_policy(request->service));
+                                cross_site_policy(request->service));
     }
 }
 

@@ -279,7 +279,7 @@ enum MHD_Result request_begin(struct http_request *request, const char *method,
     if (request->method == METHOD_OPTIONS) {
         return request->close ? options_reply(request) : MHD_YES;
     }
-    if (sites_check(request) != KILN_OK || access_check(request) != KILN_OK ||
+    if (cross_site_check(request) != KILN_OK || access_check(request) != KILN_OK ||
         request_check(request, method) != KILN_OK || body_expect(request) != KILN_OK) {
         return begin_end(request);
     }
