@@ -1,307 +1,227 @@
 /*
- * dispatch.c: the dispatcher's public calls, its thread and its event loop.
+ * dispatch.c: the dispatcher's public calls, and its parts put together.
  *
  * A submitted job goes to a worker from the submitter's own thread when a slot is free; only its
  * answer passes through the dispatcher's thread: its own, or the caller's event loop (`driven`),
- * which saves a change of threads. One epoll set holds every worker's job socket, control socket
- * and pidfd and one eventfd; an answer costs one receive. Moments (deadlines, back-off, signs of
- * life) are kept as the one nearest, `sweep_ns`, which is the timeout of the wait.
+ * which saves a change of threads.
  *
- * The other parts are listed in private.h.
+ *   state/    what there is: jobs that wait, devices, what these have in flight
+ *   queue/    what runs next, and how a run ends
+ *   workers/  the processes: they tell by call-backs what has happened, wired to queue/ here
+ *   loop, timers        what happens when
+ *   dispatch, jobs, view  the calls of dispatch.h
  */
-#include "compute/core/log.h"
-#include "compute/dispatch/private.h"
+#include "compute/dispatch/dispatcher.h"
+#include "compute/dispatch/queue/attempt.h"
+#include "compute/dispatch/queue/memory.h"
+#include "compute/dispatch/queue/queue.h"
+#include "compute/dispatch/workers/devices.h"
+#include "compute/dispatch/workers/supervise.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
-#define EVENTS_MAX 32
-#define READY_AGE  (15 * SECOND)
+/* ---- what workers tell ---- */
 
-/* What a descriptor in the epoll set is: the kind in the low bits, the device above. */
-enum { EVENT_JOBS, EVENT_CONTROL, EVENT_DEATH, EVENT_WAKE, EVENT_SPAWNER, EVENT_KINDS };
+static bool on_started(void *context, const struct supervisor *supervisor) {
+    struct dispatch *dispatch = context;
+    return loop_watch(&dispatch->loop, supervisor);
+}
 
-/* ---- the thread ---- */
+static void on_closed(void *context, int fd) {
+    struct dispatch *dispatch = context;
+    loop_unwatch(&dispatch->loop, fd);
+}
 
-void dispatch_hurry_locked(struct dispatch *dispatch, uint64_t when) {
-    if (when < dispatch->sweep_ns) {
-        dispatch->sweep_ns = when;
+static void on_ready(void *context, struct supervisor *supervisor) {
+    struct dispatch *dispatch = context;
+    (void)supervisor;
+    queue_pump(&dispatch->queue);
+}
+
+static void on_answered(void *context, struct supervisor *supervisor, struct job *job,
+                        enum kiln_status status, uint32_t gathered, struct job_list *finished) {
+    struct dispatch *dispatch = context;
+    attempt_end(&dispatch->queue, supervisor, job, status, gathered, finished);
+}
+
+static void on_read(void *context) {
+    struct dispatch *dispatch = context;
+    queue_pump(&dispatch->queue);
+}
+
+static void on_lost(void *context, struct supervisor *supervisor, const char *how,
+                    struct job_list *finished) {
+    struct dispatch *dispatch = context;
+    attempts_lose(&dispatch->queue, supervisor, how, finished);
+    queue_reject(&dispatch->queue, finished);
+    queue_pump(&dispatch->queue);
+}
+
+static void on_stuck(void *context, struct supervisor *supervisor, struct job_list *finished) {
+    struct dispatch *dispatch = context;
+    attempts_orphan(&dispatch->queue, supervisor, UINT64_MAX, finished);
+    attempts_lose(&dispatch->queue, supervisor, "cannot be ended", finished);
+}
+
+static void on_unavailable(void *context, struct job_list *finished) {
+    struct dispatch *dispatch = context;
+    queue_reject(&dispatch->queue, finished);
+}
+
+static void on_spawner_lost(void *context) {
+    struct dispatch *dispatch = context;
+    if (dispatch->lost != NULL && !dispatch->queue.stopping) {
+        dispatch->lost(dispatch->lost_context);
     }
 }
 
-void dispatch_wake(struct dispatch *dispatch) {
-    uint64_t one = 1;
-    ssize_t written = write(dispatch->wake_fd, &one, sizeof one);
-    (void)written; /* full means that a wake-up is on its way already */
-}
+static const struct worker_events worker_events = {
+    .started = on_started,
+    .closed = on_closed,
+    .ready = on_ready,
+    .answered = on_answered,
+    .read = on_read,
+    .lost = on_lost,
+    .stuck = on_stuck,
+    .unavailable = on_unavailable,
+    .spawner_lost = on_spawner_lost,
+};
 
-static bool listen_to(struct dispatch *dispatch, int fd, uint64_t device, uint64_t kind) {
-    struct epoll_event event = {.events = EPOLLIN, .data.u64 = device * EVENT_KINDS + kind};
-    return epoll_ctl(dispatch->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
-}
+/* ---- for who drives the loop ---- */
 
-enum kiln_status dispatch_listen(struct dispatch *dispatch, const struct supervisor *supervisor) {
-    uint64_t device = (uint64_t)(supervisor - dispatch->supervisors);
-    return listen_to(dispatch, supervisor->job_fd, device, EVENT_JOBS) &&
-                   listen_to(dispatch, supervisor->control_fd, device, EVENT_CONTROL) &&
-                   listen_to(dispatch, supervisor->pidfd, device, EVENT_DEATH)
-               ? KILN_OK
-               : KILN_INTERNAL;
-}
-
-void dispatch_complete(struct dispatch *dispatch, struct job_list *finished) {
-    size_t count = finished->count;
-    if (count == 0) {
-        return;
-    }
-    struct job *next;
-    for (struct job *job = finished->head; job; job = next) {
-        next = job->next;
-        job->next = job->previous = NULL;
-        job->done(job); /* the job is its owner's from here on */
-    }
-    *finished = (struct job_list){0};
-    pthread_mutex_lock(&dispatch->lock);
-    dispatch->outstanding -= count;
-    if (dispatch->outstanding == 0) {
-        pthread_cond_broadcast(&dispatch->idle);
-    }
-    pthread_mutex_unlock(&dispatch->lock);
-}
-
-static void event_take(struct dispatch *dispatch, uint64_t data) {
-    struct supervisor *supervisor = &dispatch->supervisors[data / EVENT_KINDS];
-    uint64_t count;
-    ssize_t size;
-    switch (data % EVENT_KINDS) {
-    case EVENT_JOBS:
-        supervisor_on_jobs(dispatch, supervisor);
-        break;
-    case EVENT_CONTROL:
-        supervisor_on_control(dispatch, supervisor);
-        break;
-    case EVENT_DEATH:
-        supervisor_on_death(dispatch, supervisor);
-        break;
-    case EVENT_SPAWNER:
-        spawner_on_event(dispatch);
-        break;
-    default:
-        size = read(dispatch->wake_fd, &count, sizeof count);
-        (void)size;
-    }
+int dispatch_fd(const struct dispatch *dispatch) {
+    return dispatch->loop.epoll_fd;
 }
 
 int dispatch_timeout(struct dispatch *dispatch) {
-    pthread_mutex_lock(&dispatch->lock);
-    uint64_t now = clock_ns();
-    uint64_t left = dispatch->sweep_ns > now ? dispatch->sweep_ns - now : 0;
-    bool stop = dispatch->stopping;
-    pthread_mutex_unlock(&dispatch->lock);
-    return stop ? -1 : (int)((left + MS - 1) / MS); /* rounded up */
-}
-
-static bool sweep_due(struct dispatch *dispatch, uint64_t now) {
-    pthread_mutex_lock(&dispatch->lock);
-    bool due = now >= dispatch->sweep_ns;
-    pthread_mutex_unlock(&dispatch->lock);
-    return due;
-}
-
-/* Completes what still waits when the dispatcher ends. */
-static void reject_all(struct dispatch *dispatch) {
-    pthread_mutex_lock(&dispatch->lock);
-    struct job_list finished = dispatch->ended;
-    dispatch->ended = (struct job_list){0};
-    while (dispatch->queue.head) {
-        struct job *job = dispatch->queue.head;
-        job_list_remove(&dispatch->queue, job);
-        queue_end_locked(dispatch, job, KILN_DRAINING, NULL, &finished);
-    }
-    pthread_mutex_unlock(&dispatch->lock);
-    dispatch_complete(dispatch, &finished);
-}
-
-/* Takes what has happened, waiting at most `timeout` ms for the first of it. */
-static bool turn(struct dispatch *dispatch, int timeout) {
-    struct epoll_event events[EVENTS_MAX];
-    int count = epoll_wait(dispatch->epoll_fd, events, EVENTS_MAX, timeout);
-    for (int i = 0; i < count; i++) {
-        event_take(dispatch, events[i].data.u64);
-    }
-    uint64_t now = clock_ns();
-    if (sweep_due(dispatch, now)) {
-        dispatch_sweep(dispatch, now);
-    }
-    dispatch->awake_ns = clock_ns();
-    return count > 0;
-}
-
-static void *dispatcher(void *argument) {
-    struct dispatch *dispatch = argument;
-    int timeout;
-    while ((timeout = dispatch_timeout(dispatch)) >= 0) {
-        turn(dispatch, timeout);
-    }
-    return NULL;
-}
-
-int dispatch_fd(const struct dispatch *dispatch) {
-    return dispatch->epoll_fd;
+    return loop_timeout(&dispatch->loop);
 }
 
 bool dispatch_turn(struct dispatch *dispatch) {
-    return turn(dispatch, 0);
+    return loop_turn(&dispatch->loop, 0);
 }
 
 /* ---- creating and destroying ---- */
 
-/* Signals are the main thread's: the dispatcher's thread blocks all of them. */
-static bool thread_start(struct dispatch *dispatch) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&dispatch->thread, NULL, dispatcher, dispatch);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (error == 0) {
-        pthread_setname_np(dispatch->thread, "dispatcher");
+/* Completes what still waits when the dispatcher ends. */
+static void reject_all(struct run_queue *queue) {
+    run_queue_lock(queue);
+    struct job_list finished = job_list_take(&queue->ended);
+    while (queue->waiting.head != NULL) {
+        struct job *job = queue->waiting.head;
+        job_list_remove(&queue->waiting, job);
+        run_queue_end(queue, job, KILN_DRAINING, NULL, &finished);
     }
-    return error == 0;
-}
-
-static void locks_init(struct dispatch *dispatch) {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_mutex_init(&dispatch->lock, NULL);
-    pthread_cond_init(&dispatch->idle, &attributes);
-    pthread_condattr_destroy(&attributes);
-}
-
-static enum kiln_status descriptors_create(struct dispatch *dispatch) {
-    dispatch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    dispatch->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (dispatch->epoll_fd < 0 || dispatch->wake_fd < 0 ||
-        !listen_to(dispatch, dispatch->wake_fd, 0, EVENT_WAKE)) {
-        return KILN_INTERNAL;
-    }
-    return KILN_OK;
+    run_queue_unlock(queue);
+    run_queue_complete(queue, &finished);
 }
 
 /* Frees everything but running threads. */
 static void release(struct dispatch *dispatch) {
-    devices_destroy(dispatch);
-    spawner_stop(dispatch);
-    if (dispatch->wake_fd >= 0) {
-        close(dispatch->wake_fd);
-    }
-    if (dispatch->epoll_fd >= 0) {
-        close(dispatch->epoll_fd);
-    }
-    pthread_cond_destroy(&dispatch->idle);
-    pthread_mutex_destroy(&dispatch->lock);
-    free(dispatch->watched_jobs);
-    free(dispatch->watched);
+    spawner_stop(&dispatch->workers.spawner);
+    loop_finish(&dispatch->loop);
+    timers_finish(&dispatch->timers);
+    run_queue_finish(&dispatch->queue);
     free(dispatch);
 }
 
-enum kiln_status dispatch_create(const struct dispatch_options *options, struct dispatch **out) {
-    enum kiln_status status = KILN_NO_MEMORY;
-    struct dispatch *dispatch = calloc(1, sizeof *dispatch);
-    *out = NULL;
-    if (!dispatch) {
-        return KILN_NO_MEMORY;
-    }
-    dispatch->epoll_fd = dispatch->wake_fd = -1;
-    dispatch->spawner = (struct spawner){.socket = -1, .pidfd = -1};
-    locks_init(dispatch);
-    dispatch->arena = options->arena;
-    dispatch->slots = options->slots;
-    dispatch->gather = options->gather;
-    dispatch->threads = options->threads;
-    dispatch->queue_max = options->queue > 0 ? (size_t)options->queue : 0;
+/* The parts as the options want them, each with those that it stands on; nothing is started. */
+static void parts_fill(struct dispatch *dispatch, const struct dispatch_options *options) {
+    struct run_queue *queue = &dispatch->queue;
+    struct workers *workers = &dispatch->workers;
+    queue->arena = options->arena;
+    queue->waiting_max = options->queue > 0 ? (size_t)options->queue : 0;
+    *workers = (struct workers){
+        .queue = queue,
+        .spawner = {.socket = -1, .pidfd = -1, .gone = supervise_spawner_gone, .context = workers},
+        .events = &worker_events,
+        .context = dispatch,
+        .slots = options->slots,
+        .threads = options->threads,
+        .gather = options->gather,
+        .device_bytes = options->device_bytes,
+    };
+    dispatch->timers = (struct timers){.queue = queue, .workers = workers};
+    dispatch->loop = (struct loop){
+        .queue = queue, .workers = workers, .timers = &dispatch->timers, .epoll_fd = -1};
     /* Bounded, so that adding it to a clock never wraps. */
     double deadline_s = options->deadline_s > 0 ? options->deadline_s : 0;
-    dispatch->device_bytes = options->device_bytes;
     dispatch->deadline_ns = (uint64_t)((deadline_s < 1e8 ? deadline_s : 1e8) * 1e9);
     dispatch->lost = options->lost;
     dispatch->lost_context = options->lost_context;
-    /* Jobs of dead workers come back to the queue on top of its own bound. */
-    dispatch->watched_max = dispatch->queue_max + 2 * (size_t)DEVICES_MAX * PLACES_MAX;
-    dispatch->watched = calloc(dispatch->watched_max, sizeof *dispatch->watched);
-    dispatch->watched_jobs = calloc(dispatch->watched_max, sizeof *dispatch->watched_jobs);
-    if (!dispatch->watched || !dispatch->watched_jobs) {
-        goto out;
-    }
-    status = job_ids_init(&dispatch->ids) ? descriptors_create(dispatch) : KILN_INTERNAL;
-    if (status == KILN_OK) {
-        status = spawner_start(dispatch, options->program);
-    }
-    if (status == KILN_OK) {
-        status = devices_create(dispatch, options->devices);
-    }
-    if (status == KILN_OK && !listen_to(dispatch, dispatch->spawner.socket, 0, EVENT_SPAWNER)) {
-        status = KILN_INTERNAL;
-    }
-    dispatch->awake_ns = clock_ns();
     dispatch->driven = options->driven;
-    if (status == KILN_OK && !dispatch->driven && !thread_start(dispatch)) {
+}
+
+enum kiln_status dispatch_create(const struct dispatch_options *options, struct dispatch **out) {
+    struct dispatch *dispatch = calloc(1, sizeof *dispatch);
+    *out = NULL;
+    if (dispatch == NULL) {
+        return KILN_NO_MEMORY;
+    }
+    parts_fill(dispatch, options);
+    enum kiln_status status = run_queue_init(&dispatch->queue);
+    if (status == KILN_OK) {
+        status = timers_init(&dispatch->timers);
+    }
+    if (status == KILN_OK) {
+        status = spawner_start(&dispatch->workers.spawner, options->program);
+    }
+    if (status == KILN_OK) {
+        status = devices_find(&dispatch->workers, options->devices);
+    }
+    if (status == KILN_OK) {
+        status = loop_init(&dispatch->loop);
+    }
+    if (status == KILN_OK && !dispatch->driven && !loop_start(&dispatch->loop)) {
         status = KILN_NO_MEMORY;
     }
-    if (status == KILN_OK) {
-        *out = dispatch;
-        dispatch = NULL;
-    }
-out:
-    if (dispatch) {
+    if (status != KILN_OK) {
         release(dispatch);
+        return status;
     }
-    return status;
+    *out = dispatch;
+    return KILN_OK;
 }
 
 void dispatch_drain(struct dispatch *dispatch) {
-    pthread_mutex_lock(&dispatch->lock);
-    dispatch->draining = true;
-    pthread_mutex_unlock(&dispatch->lock);
+    run_queue_lock(&dispatch->queue);
+    dispatch->queue.draining = true;
+    run_queue_unlock(&dispatch->queue);
 }
 
 bool dispatch_wait_idle(struct dispatch *dispatch, double timeout_s) {
     uint64_t until_ns = clock_ns() + (uint64_t)((timeout_s < 1e8 ? timeout_s : 1e8) * 1e9);
     struct timespec until = {.tv_sec = (time_t)(until_ns / SECOND),
                              .tv_nsec = (long)(until_ns % SECOND)};
+    struct run_queue *queue = &dispatch->queue;
     int error = 0;
-    pthread_mutex_lock(&dispatch->lock);
-    while (dispatch->outstanding > 0 && error == 0) {
-        error = pthread_cond_timedwait(&dispatch->idle, &dispatch->lock, &until);
+    run_queue_lock(queue);
+    while (queue->outstanding > 0 && error == 0) {
+        error = pthread_cond_timedwait(&queue->idle, &queue->lock, &until);
     }
-    bool idle = dispatch->outstanding == 0;
-    pthread_mutex_unlock(&dispatch->lock);
+    bool idle = queue->outstanding == 0;
+    run_queue_unlock(queue);
     return idle;
 }
 
 void dispatch_destroy(struct dispatch *dispatch) {
-    if (!dispatch) {
+    if (dispatch == NULL) {
         return;
     }
-    pthread_mutex_lock(&dispatch->lock);
-    dispatch->draining = dispatch->stopping = true;
-    pthread_mutex_unlock(&dispatch->lock);
+    struct run_queue *queue = &dispatch->queue;
+    run_queue_lock(queue);
+    queue->draining = queue->stopping = true;
+    run_queue_unlock(queue);
     if (!dispatch->driven) {
-        dispatch_wake(dispatch);
-        pthread_join(dispatch->thread, NULL);
+        loop_join(&dispatch->loop);
     }
-    reject_all(dispatch);
-    supervisors_stop(dispatch);
-    reject_all(dispatch);
-    assert(dispatch->outstanding == 0);
+    reject_all(queue);
+    supervise_stop(&dispatch->workers);
+    reject_all(queue);
+    assert(queue->outstanding == 0);
     release(dispatch);
 }
 
@@ -328,61 +248,62 @@ static void job_reset(struct dispatch *dispatch, struct job *job) {
 }
 
 /* Everything that speaks against the job before it is taken. Writes the job's detail. */
-static enum kiln_status admit_locked(struct dispatch *dispatch, struct job *job) {
-    if (dispatch->draining) {
+static enum kiln_status admit_locked(struct run_queue *queue, struct job *job) {
+    if (queue->draining) {
         return KILN_DRAINING;
     }
-    enum kiln_status status = memory_admit_locked(dispatch, job);
+    enum kiln_status status = memory_admit(queue, job);
     if (status != KILN_OK) {
         return status;
     }
-    if (!queue_has_device_locked(dispatch, job->device, job->detail, sizeof job->detail)) {
+    if (!queue_has_device(queue, job->device, job->detail, sizeof job->detail)) {
         return KILN_NO_DEVICE;
     }
-    if (!memory_possible_locked(dispatch, job)) {
+    if (!memory_possible(queue, job)) {
         return KILN_JOB_TOO_LARGE;
     }
-    return memory_reserve_locked(dispatch, job);
+    return memory_reserve(queue, job);
 }
 
 struct job_id dispatch_id(struct dispatch *dispatch) {
-    pthread_mutex_lock(&dispatch->lock);
-    struct job_id id = job_ids_next(&dispatch->ids, job_ids_now());
-    pthread_mutex_unlock(&dispatch->lock);
+    run_queue_lock(&dispatch->queue);
+    struct job_id id = job_ids_next(&dispatch->queue.ids, job_ids_now());
+    run_queue_unlock(&dispatch->queue);
     return id;
 }
 
 enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job) {
-    assert(job->type && job->done);
+    struct run_queue *queue = &dispatch->queue;
+    assert(job->type != NULL && job->done != NULL);
     job_reset(dispatch, job);
-    pthread_mutex_lock(&dispatch->lock);
-    enum kiln_status status = admit_locked(dispatch, job);
+    run_queue_lock(queue);
+    enum kiln_status status = admit_locked(queue, job);
     if (status == KILN_OK) {
         if (job_id_empty(&job->id)) {
-            job->id = job_ids_next(&dispatch->ids, job_ids_now());
+            job->id = job_ids_next(&queue->ids, job_ids_now());
         }
-        job->number = ++dispatch->numbers;
-        dispatch->outstanding++;
-        status = queue_take_locked(dispatch, job);
-        dispatch->outstanding -= status != KILN_OK;
+        job->number = ++queue->numbers;
+        queue->outstanding++;
+        status = queue_take(queue, job);
+        queue->outstanding -= status != KILN_OK;
     }
     if (status == KILN_BUSY) {
         snprintf(job->detail, sizeof job->detail, "%zu jobs are waiting already",
-                 dispatch->queue.count);
+                 queue->waiting.count);
     }
     if (status != KILN_OK) {
         job->id = (struct job_id){{0}}; /* it never was */
-        arena_give(dispatch->arena, &job->result);
+        arena_give(queue->arena, &job->result);
     }
-    *(status == KILN_OK ? &dispatch->stats.submitted : &dispatch->stats.refused) += 1;
+    *(status == KILN_OK ? &queue->counts.submitted : &queue->counts.refused) += 1;
     /* Rare: deadlines are longer than the thread sleeps. */
-    bool early = dispatch->starved || (status == KILN_OK && job->deadline_ns < dispatch->sweep_ns);
+    bool early = queue->starved || (status == KILN_OK && job->deadline_ns < queue->sweep_ns);
     if (early) {
-        dispatch_hurry_locked(dispatch, job->deadline_ns);
+        run_queue_hurry(queue, job->deadline_ns);
     }
-    pthread_mutex_unlock(&dispatch->lock);
+    run_queue_unlock(queue);
     if (early) {
-        dispatch_wake(dispatch);
+        run_queue_wake(queue);
     }
     return status;
 }

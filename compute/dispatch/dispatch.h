@@ -23,6 +23,7 @@
 #define KILN_COMPUTE_DISPATCH_DISPATCH_H
 
 #include "compute/core/arena.h"
+#include "compute/dispatch/state/device_state.h"
 #include "compute/jobs/job.h"
 
 struct dispatch;
@@ -61,18 +62,6 @@ struct job_view {
 };
 
 #define DISPATCH_JOBS_MAX 1000 /* shown at once */
-
-enum device_state {
-    DEVICE_UNAVAILABLE, /* cannot be used: see reason */
-    DEVICE_OFF,         /* there, but not chosen by --device */
-    DEVICE_STARTING,    /* worker warming up */
-    DEVICE_READY,
-    DEVICE_RESTARTING, /* worker died; a new one is coming */
-    DEVICE_STATE_COUNT
-};
-
-/** Name of a state as in /v1/devices: "ready". */
-const char *device_state_name(enum device_state state);
 
 /** One device as the front knows it. Pointers are valid during the callback only. */
 struct device_view {

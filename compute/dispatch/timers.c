@@ -5,13 +5,16 @@
  * ms; answers and new jobs in between cost no timer. A sweep looks at each device (start it again,
  * does it live, is a canary due), at each running and waiting job's deadline, and at the sockets of
  * clients whose jobs have been here for a while: one poll() call for all of them.
- *
- * Thread: the dispatcher's.
  */
-#include "compute/core/log.h"
-#include "compute/dispatch/private.h"
+#include "compute/dispatch/timers.h"
 
-#include <stdio.h>
+#include "compute/dispatch/queue/attempt.h"
+#include "compute/dispatch/queue/memory.h"
+#include "compute/dispatch/queue/queue.h"
+#include "compute/dispatch/workers/canary.h"
+#include "compute/dispatch/workers/supervise.h"
+
+#include <stdlib.h>
 
 #define SWEEP_PERIOD  (250 * MS)
 #define WARM_UP_LIMIT (120 * SECOND) /* drivers may compile kernels at a first start */
@@ -27,213 +30,227 @@
 #define SLEEP_LIMIT  (2 * SECOND)
 
 /* Deadlines of the jobs that a worker has. */
-static void sweep_slots(struct dispatch *dispatch, struct supervisor *supervisor, uint64_t now) {
+static void sweep_slots(struct run_queue *queue, struct supervisor *supervisor, uint64_t now) {
     for (int i = 0; i < PLACES_MAX && supervisor->phase != WORKER_DYING; i++) {
-        struct job *job = supervisor->place[i].job;
-        if (!job) {
+        struct job *job = supervisor->flight.place[i].job;
+        if (job == NULL) {
             continue;
         }
         if (now < job->deadline_ns) {
-            dispatch_hurry_locked(dispatch, job->deadline_ns);
+            run_queue_hurry(queue, job->deadline_ns);
         } else if (now < job->deadline_ns + STOP_LIMIT) {
             if (job->state == JOB_RUNNING) {
-                place_cancel_locked(dispatch, supervisor, i, JOB_EXPIRING);
+                in_flight_cancel(&supervisor->flight, i, JOB_EXPIRING);
             }
-            dispatch_hurry_locked(dispatch, job->deadline_ns + STOP_LIMIT);
+            run_queue_hurry(queue, job->deadline_ns + STOP_LIMIT);
         } else {
             if (job->state == JOB_RUNNING) {
                 job->state = JOB_EXPIRING;
             }
             supervisor->blameless = job != &supervisor->canary;
-            supervisor_kill_locked(supervisor, supervisor->blameless
-                                                   ? "a job did not stop at its deadline"
-                                                   : "its canary did not come back");
+            supervisor_kill(supervisor, supervisor->blameless ? "a job did not stop at its deadline"
+                                                              : "its canary did not come back");
         }
     }
 }
 
 /* A worker whose end is awaited. */
-static void sweep_dying(struct dispatch *dispatch, struct supervisor *supervisor, uint64_t now,
+static void sweep_dying(struct run_queue *queue, struct supervisor *supervisor, uint64_t now,
                         struct job_list *finished) {
     if (now > supervisor->dying_ns + DYING_LIMIT) {
-        queue_orphan_locked(dispatch, supervisor, UINT64_MAX, finished);
+        attempts_orphan(queue, supervisor, UINT64_MAX, finished);
         return;
     }
-    queue_orphan_locked(dispatch, supervisor, now - ANSWER_LIMIT, finished);
+    attempts_orphan(queue, supervisor, now - ANSWER_LIMIT, finished);
     for (int i = 0; i < PLACES_MAX; i++) {
-        const struct job *job = supervisor->place[i].job;
-        if (job && job->state == JOB_EXPIRING) {
-            dispatch_hurry_locked(dispatch, job->deadline_ns + ANSWER_LIMIT);
+        const struct job *job = supervisor->flight.place[i].job;
+        if (job != NULL && job->state == JOB_EXPIRING) {
+            run_queue_hurry(queue, job->deadline_ns + ANSWER_LIMIT);
         }
     }
 }
 
 /* A worker that should be alive and well. */
-static void sweep_living(struct dispatch *dispatch, struct supervisor *supervisor, uint64_t now) {
+static void sweep_living(struct workers *workers, struct supervisor *supervisor, uint64_t now) {
     if (now > supervisor->notice_ns + SILENCE_LIMIT) {
-        supervisor_kill_locked(supervisor, "no heartbeat for 10 s");
+        supervisor_kill(supervisor, "no heartbeat for 10 s");
         return;
     }
-    sweep_slots(dispatch, supervisor, now);
+    sweep_slots(workers->queue, supervisor, now);
     bool untested = supervisor->phase == WORKER_TESTING && !supervisor->canary_running;
-    bool idle = supervisor->phase == WORKER_SERVING && supervisor->running == 0 &&
+    bool idle = supervisor->phase == WORKER_SERVING && supervisor->flight.running == 0 &&
                 now >= supervisor->success_ns + CANARY_PERIOD;
     if (untested || idle) {
-        canary_send_locked(dispatch, supervisor, now);
+        canary_send_locked(workers, supervisor, now);
     }
 }
 
 /* One device; true if its process must be started. */
-static bool sweep_supervisor(struct dispatch *dispatch, struct supervisor *supervisor, uint64_t now,
+static bool sweep_supervisor(struct workers *workers, struct supervisor *supervisor, uint64_t now,
                              struct job_list *finished) {
     switch (supervisor->phase) {
     case WORKER_WAITING:
         if (now >= supervisor->respawn_ns) {
             return true;
         }
-        dispatch_hurry_locked(dispatch, supervisor->respawn_ns);
+        run_queue_hurry(workers->queue, supervisor->respawn_ns);
         return false;
     case WORKER_WARMING:
         if (now > supervisor->started_ns + WARM_UP_LIMIT) {
-            supervisor_kill_locked(supervisor, "its warm-up took longer than 120 s");
+            supervisor_kill(supervisor, "its warm-up took longer than 120 s");
         }
         return false;
     case WORKER_TESTING:
     case WORKER_SERVING:
-        sweep_living(dispatch, supervisor, now);
+        sweep_living(workers, supervisor, now);
         return false;
     case WORKER_DYING:
-        sweep_dying(dispatch, supervisor, now, finished);
+        sweep_dying(workers->queue, supervisor, now, finished);
         return false;
     default:
         return false;
     }
 }
 
-static void sweep_queue(struct dispatch *dispatch, uint64_t now, struct job_list *finished) {
+static void sweep_queue(struct run_queue *queue, uint64_t now, struct job_list *finished) {
     struct job *next;
-    for (struct job *job = dispatch->queue.head; job; job = next) {
+    for (struct job *job = queue->waiting.head; job != NULL; job = next) {
         next = job->next;
         if (now < job->deadline_ns) {
-            dispatch_hurry_locked(dispatch, job->deadline_ns);
+            run_queue_hurry(queue, job->deadline_ns);
             continue;
         }
-        job_list_remove(&dispatch->queue, job);
-        queue_end_locked(dispatch, job, KILN_DEADLINE,
-                         job->starved
-                             ? "the job was still waiting for a device, or for room in the "
-                               "arena, at its deadline"
-                             : "the job was still waiting for a device at its deadline",
-                         finished);
+        job_list_remove(&queue->waiting, job);
+        run_queue_end(queue, job, KILN_DEADLINE,
+                      job->starved ? "the job was still waiting for a device, or for room in the "
+                                     "arena, at its deadline"
+                                   : "the job was still waiting for a device at its deadline",
+                      finished);
     }
 }
 
 /* ---- clients that hung up ---- */
 
-static void watch(struct dispatch *dispatch, struct job *job, uint64_t now, size_t *count) {
+static void watch(struct timers *timers, struct job *job, uint64_t now, size_t *count) {
     bool unfinished = job->state == JOB_QUEUED || job->state == JOB_RUNNING;
     if (job->watch_fd < 0 || !unfinished || now < job->submitted_ns + SWEEP_PERIOD ||
-        *count == dispatch->watched_max) {
+        *count == timers->watched_max) {
         return;
     }
-    dispatch->watched[*count] =
+    timers->watched[*count] =
         (struct pollfd){.fd = job->watch_fd, .events = POLLRDHUP}; /* HUP and ERR always come */
-    dispatch->watched_jobs[(*count)++] = job;
+    timers->watched_jobs[(*count)++] = job;
 }
 
-static size_t watch_all_locked(struct dispatch *dispatch, uint64_t now) {
+static size_t watch_all_locked(struct timers *timers, uint64_t now) {
+    const struct run_queue *queue = timers->queue;
     size_t count = 0;
-    for (int i = 0; i < dispatch->count; i++) {
-        const struct supervisor *supervisor = &dispatch->supervisors[i];
+    for (int i = 0; i < queue->count; i++) {
+        const struct supervisor *supervisor = &queue->supervisors[i];
         for (int j = 0; j < PLACES_MAX; j++) {
-            if (supervisor->place[j].job) {
-                watch(dispatch, supervisor->place[j].job, now, &count);
+            if (supervisor->flight.place[j].job != NULL) {
+                watch(timers, supervisor->flight.place[j].job, now, &count);
             }
         }
     }
-    for (struct job *job = dispatch->queue.head; job; job = job->next) {
-        watch(dispatch, job, now, &count);
+    for (struct job *job = queue->waiting.head; job != NULL; job = job->next) {
+        watch(timers, job, now, &count);
     }
     return count;
 }
 
 /* The client of this job is gone. */
-static void hang_up_locked(struct dispatch *dispatch, struct job *job, struct job_list *finished) {
+static void hang_up_locked(struct run_queue *queue, struct job *job, struct job_list *finished) {
     if (job->deserted != NULL && !job->deserted(job)) {
         return; /* others want its result */
     }
     if (job->state == JOB_QUEUED) {
-        job_list_remove(&dispatch->queue, job);
-        queue_end_locked(dispatch, job, KILN_CANCELLED, "the client hung up", finished);
+        job_list_remove(&queue->waiting, job);
+        run_queue_end(queue, job, KILN_CANCELLED, "the client hung up", finished);
         return;
     }
     if (job->state != JOB_RUNNING) {
         return; /* it is ending already */
     }
-    struct supervisor *supervisor = &dispatch->supervisors[job->worker];
+    struct supervisor *supervisor = &queue->supervisors[job->worker];
     for (int i = 0; job->state == JOB_RUNNING && i < PLACES_MAX; i++) {
-        if (supervisor->place[i].job == job) {
-            place_cancel_locked(dispatch, supervisor, i, JOB_CANCELLING);
+        if (supervisor->flight.place[i].job == job) {
+            in_flight_cancel(&supervisor->flight, i, JOB_CANCELLING);
         }
     }
 }
 
 /* Jobs end only on this thread, so those collected stay valid while the lock is not held. */
-static void sweep_clients(struct dispatch *dispatch, uint64_t now) {
+static void sweep_clients(struct timers *timers, uint64_t now) {
+    struct run_queue *queue = timers->queue;
     struct job_list finished = {0};
-    pthread_mutex_lock(&dispatch->lock);
-    size_t count = watch_all_locked(dispatch, now);
-    pthread_mutex_unlock(&dispatch->lock);
-    if (count == 0 || poll(dispatch->watched, count, 0) <= 0) {
+    run_queue_lock(queue);
+    size_t count = watch_all_locked(timers, now);
+    run_queue_unlock(queue);
+    if (count == 0 || poll(timers->watched, count, 0) <= 0) {
         return;
     }
-    pthread_mutex_lock(&dispatch->lock);
+    run_queue_lock(queue);
     for (size_t i = 0; i < count; i++) {
-        if (dispatch->watched[i].revents) {
-            hang_up_locked(dispatch, dispatch->watched_jobs[i], &finished);
+        if (timers->watched[i].revents) {
+            hang_up_locked(queue, timers->watched_jobs[i], &finished);
         }
     }
-    queue_pump_locked(dispatch);
-    pthread_mutex_unlock(&dispatch->lock);
-    dispatch_complete(dispatch, &finished);
+    queue_pump(queue);
+    run_queue_unlock(queue);
+    run_queue_complete(queue, &finished);
 }
 
 /* ---- all of it ---- */
 
+enum kiln_status timers_init(struct timers *timers) {
+    /* Jobs of dead workers come back to the queue on top of its own bound. */
+    timers->watched_max = timers->queue->waiting_max + 2 * (size_t)DEVICES_MAX * PLACES_MAX;
+    timers->watched = calloc(timers->watched_max, sizeof *timers->watched);
+    timers->watched_jobs = calloc(timers->watched_max, sizeof *timers->watched_jobs);
+    timers->awake_ns = clock_ns();
+    return timers->watched != NULL && timers->watched_jobs != NULL ? KILN_OK : KILN_NO_MEMORY;
+}
+
+void timers_finish(struct timers *timers) {
+    free(timers->watched_jobs);
+    free(timers->watched);
+}
+
 /* After the whole machine or process slept, silence says nothing about the workers. */
-static void forgive_sleep(struct dispatch *dispatch, uint64_t now) {
-    if (now < dispatch->awake_ns + SLEEP_LIMIT) {
+static void forgive_sleep(struct timers *timers, uint64_t now) {
+    if (now < timers->awake_ns + SLEEP_LIMIT) {
         return;
     }
-    for (int i = 0; i < dispatch->count; i++) {
-        dispatch->supervisors[i].notice_ns = now;
+    for (int i = 0; i < timers->queue->count; i++) {
+        timers->queue->supervisors[i].notice_ns = now;
     }
 }
 
-void dispatch_sweep(struct dispatch *dispatch, uint64_t now) {
+void timers_sweep(struct timers *timers, uint64_t now) {
+    struct run_queue *queue = timers->queue;
     bool start[DEVICES_MAX] = {false};
-    pthread_mutex_lock(&dispatch->lock);
-    struct job_list finished = dispatch->ended;
-    dispatch->ended = (struct job_list){0};
-    dispatch->sweep_ns = now + SWEEP_PERIOD;
-    forgive_sleep(dispatch, now);
-    for (int i = 0; i < dispatch->count; i++) {
-        start[i] = sweep_supervisor(dispatch, &dispatch->supervisors[i], now, &finished);
+    run_queue_lock(queue);
+    struct job_list finished = job_list_take(&queue->ended);
+    queue->sweep_ns = now + SWEEP_PERIOD;
+    forgive_sleep(timers, now);
+    for (int i = 0; i < queue->count; i++) {
+        start[i] = sweep_supervisor(timers->workers, &queue->supervisors[i], now, &finished);
     }
-    sweep_queue(dispatch, now, &finished);
-    memory_unlock_locked(dispatch, now, &finished);
+    sweep_queue(queue, now, &finished);
+    memory_unlock(queue, now, &finished);
     /* also for those that wait until a moment */
-    queue_pump_locked(dispatch);
-    bool look = now >= dispatch->hangup_ns && dispatch->outstanding > 0;
-    pthread_mutex_unlock(&dispatch->lock);
-    dispatch_complete(dispatch, &finished);
-    for (int i = 0; i < dispatch->count; i++) {
+    queue_pump(queue);
+    bool look = now >= timers->hangup_ns && queue->outstanding > 0;
+    run_queue_unlock(queue);
+    run_queue_complete(queue, &finished);
+    for (int i = 0; i < queue->count; i++) {
         if (start[i]) {
-            supervisor_start(dispatch, &dispatch->supervisors[i]);
+            supervise_start(timers->workers, &queue->supervisors[i]);
         }
     }
     if (look) {
-        dispatch->hangup_ns = now + SWEEP_PERIOD - MS;
-        sweep_clients(dispatch, now);
+        timers->hangup_ns = now + SWEEP_PERIOD - MS;
+        sweep_clients(timers, now);
     }
 }

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdint.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -43,4 +44,8 @@ int program_start(pid_t *pid, const char *path, const char *const *arguments, co
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     return error;
+}
+
+void program_signal(int pidfd, int signal) {
+    syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
 }

@@ -22,5 +22,7 @@
     `arguments` end with NULL; standard input is empty. 0, with the id in `pid`, or an errno. */
 int program_start(pid_t *pid, const char *path, const char *const *arguments, const int *fds,
                   int count, int out);
+/** Sends a signal to the process behind a pidfd. */
+void program_signal(int pidfd, int signal);
 
 #endif

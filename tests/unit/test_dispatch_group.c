@@ -1,5 +1,5 @@
 /*
- * test_dispatch_group.c: jobs that have waited and run together (compute/dispatch/group.c).
+ * test_dispatch_group.c: jobs that have waited and run together (compute/dispatch/queue/group.c).
  *
  * One slot is held by a job at a gate while others queue up; then the gate opens. On a CPU nothing
  * is gathered unless asked for, so the rig asks.

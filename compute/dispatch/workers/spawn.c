@@ -1,28 +1,27 @@
 /*
- * spawn.c: child processes, as the front has them: through the spawner (spawner.h).
+ * spawn.c: child processes, as the front has them: through the spawner (compute/worker/spawner.h).
  *
  * The front asks and waits for the reply: the spawner needs a millisecond or two, most of it for
  * the kernel to start a program, and does nothing else meanwhile. A spawner that is silent for
- * ASK_TIME or has ended is lost, and with it every worker and every way to start one: the devices
- * are taken out, and the dispatcher's owner is told to end the daemon (dispatch_options.lost).
+ * ASK_TIME or has ended is lost, and with it every worker and every way to start one: the
+ * devices are taken out, and the dispatcher's owner is told to end the daemon (`gone`).
  *
  * A process id is only used through a pidfd, which comes with the reply, so that it can never mean
  * another process. That a worker has ended is believed to the kernel (its pidfd), how it ended is
  * asked of the spawner.
- *
- * Threads: the dispatcher's, and that of dispatch_create and dispatch_destroy while there is none.
  */
+#include "compute/dispatch/workers/spawn.h"
+
 #include "compute/core/log.h"
-#include "compute/dispatch/private.h"
+#include "compute/dispatch/state/supervisor.h"
 #include "compute/worker/program.h"
-#include "compute/worker/spawner.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -30,10 +29,6 @@
 
 #define ASK_TIME_MS 5000
 #define END_TIME_MS 1000 /* for the spawner to end by itself */
-
-void pidfd_kill(int pidfd, int signal) {
-    syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0);
-}
 
 static void close_fd(int *fd) {
     if (*fd >= 0) {
@@ -55,12 +50,11 @@ static bool pair_make(int *near, int *far) {
 
 /* ---- the spawner ---- */
 
-enum kiln_status spawner_start(struct dispatch *dispatch, const char *program) {
+enum kiln_status spawner_start(struct spawner *spawner, const char *program) {
     const char *const arguments[] = {"kilnd", "spawner", NULL};
-    struct spawner *spawner = &dispatch->spawner;
     int near = -1, far = -1, high = -1;
     pid_t pid = 0;
-    *spawner = (struct spawner){.socket = -1, .pidfd = -1};
+    spawner->socket = spawner->pidfd = -1;
     if (!pair_make(&near, &far) || (high = fcntl(far, F_DUPFD_CLOEXEC, PROGRAM_HIGH_FD)) < 0) {
         goto out;
     }
@@ -74,7 +68,7 @@ enum kiln_status spawner_start(struct dispatch *dispatch, const char *program) {
     spawner->pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
     if (spawner->pidfd < 0) {
         int error = errno;
-        spawner_stop(dispatch);
+        spawner_stop(spawner);
         errno = error;
     }
 out:
@@ -87,8 +81,7 @@ out:
     return spawner->socket >= 0 ? KILN_OK : KILN_INTERNAL;
 }
 
-void spawner_stop(struct dispatch *dispatch) {
-    struct spawner *spawner = &dispatch->spawner;
+void spawner_stop(struct spawner *spawner) {
     siginfo_t info;
     close_fd(&spawner->socket); /* asks it to end */
     if (spawner->pid <= 0) {
@@ -96,7 +89,7 @@ void spawner_stop(struct dispatch *dispatch) {
     }
     struct pollfd end = {.fd = spawner->pidfd, .events = POLLIN};
     if (spawner->pidfd >= 0 && poll(&end, 1, END_TIME_MS) <= 0) {
-        pidfd_kill(spawner->pidfd, SIGKILL);
+        program_signal(spawner->pidfd, SIGKILL);
     }
     waitid(P_PID, (id_t)spawner->pid, &info, WEXITED);
     close_fd(&spawner->pidfd);
@@ -104,34 +97,18 @@ void spawner_stop(struct dispatch *dispatch) {
 }
 
 /* Everything hangs on it: no device can be used any more, and there is no way back. */
-static void spawner_lose(struct dispatch *dispatch, const char *how) {
-    struct spawner *spawner = &dispatch->spawner;
-    struct job_list finished = {0};
+static void spawner_lose(struct spawner *spawner, const char *how) {
     if (spawner->lost) {
         return;
     }
     log_error("the process that starts workers %s: the daemon has to end", how);
-    pthread_mutex_lock(&dispatch->lock);
     spawner->lost = true;
-    pidfd_kill(spawner->pidfd, SIGKILL); /* should it still be there: all workers die with it */
-    for (int i = 0; i < dispatch->count; i++) {
-        struct supervisor *supervisor = &dispatch->supervisors[i];
-        supervisor_kill_locked(supervisor, "");
-        snprintf(supervisor->reason, sizeof supervisor->reason, "%s",
-                 "the process that starts workers has ended");
-        supervisor->broken = true;
-    }
-    queue_reject_locked(dispatch, &finished);
-    pthread_mutex_unlock(&dispatch->lock);
-    dispatch_complete(dispatch, &finished);
-    if (dispatch->lost && !dispatch->stopping) {
-        dispatch->lost(dispatch->lost_context);
-    }
+    program_signal(spawner->pidfd, SIGKILL); /* should it still be there: all workers die with it */
+    spawner->gone(spawner->context);
 }
 
-void spawner_on_event(struct dispatch *dispatch) {
-    epoll_ctl(dispatch->epoll_fd, EPOLL_CTL_DEL, dispatch->spawner.socket, NULL);
-    spawner_lose(dispatch, "has ended"); /* it never speaks unasked */
+void spawner_on_event(struct spawner *spawner) {
+    spawner_lose(spawner, "has ended"); /* it never speaks unasked */
 }
 
 /* ---- asking ---- */
@@ -180,16 +157,16 @@ static bool reply_take(int socket, struct spawner_reply *reply, int *pidfd) {
         return false;
     }
     struct cmsghdr *head = CMSG_FIRSTHDR(&message);
-    if (head && head->cmsg_type == SCM_RIGHTS && head->cmsg_len == CMSG_LEN(sizeof *pidfd)) {
+    if (head != NULL && head->cmsg_type == SCM_RIGHTS &&
+        head->cmsg_len == CMSG_LEN(sizeof *pidfd)) {
         memcpy(pidfd, CMSG_DATA(head), sizeof *pidfd);
     }
     return reply->magic == SPAWNER_MAGIC;
 }
 
 /* One request and its reply. 0 or an errno; ESRCH: the spawner is lost. */
-static int ask(struct dispatch *dispatch, struct spawner_request *request, const int *fds,
+static int ask(struct spawner *spawner, struct spawner_request *request, const int *fds,
                size_t count, struct spawner_reply *reply, int *pidfd) {
-    const struct spawner *spawner = &dispatch->spawner;
     *pidfd = -1;
     if (spawner->lost) {
         return ESRCH;
@@ -197,44 +174,39 @@ static int ask(struct dispatch *dispatch, struct spawner_request *request, const
     request->magic = SPAWNER_MAGIC;
     if (!request_send(spawner->socket, request, fds, count) ||
         !reply_take(spawner->socket, reply, pidfd)) {
-        spawner_lose(dispatch, "does not answer");
+        spawner_lose(spawner, "does not answer");
         return ESRCH;
     }
     return reply->error;
 }
 
 /* A child whose pidfd did not come (we have no room for descriptors) cannot be watched: it goes. */
-static int start(struct dispatch *dispatch, struct spawner_request *request, const int *fds,
+static int start(struct spawner *spawner, struct spawner_request *request, const int *fds,
                  size_t count, struct spawned *spawned) {
     struct spawner_reply reply;
-    int none, error = ask(dispatch, request, fds, count, &reply, &spawned->pidfd);
+    int none, error = ask(spawner, request, fds, count, &reply, &spawned->pidfd);
     if (error != 0) {
         return error;
     }
     spawned->pid = (pid_t)reply.pid;
     if (spawned->pidfd < 0) {
         struct spawner_request end = {.task = SPAWNER_END, .pid = reply.pid};
-        ask(dispatch, &end, NULL, 0, &reply, &none);
+        ask(spawner, &end, NULL, 0, &reply, &none);
         return EMFILE;
     }
     return 0;
 }
 
-enum kiln_status spawn_worker(struct dispatch *dispatch, const char *device,
+enum kiln_status spawn_worker(struct spawner *spawner, struct spawner_request request, int arena_fd,
                               struct spawned *spawned, char *why, size_t why_size) {
-    struct spawner_request request = {.task = SPAWNER_WORKER,
-                                      .slots = dispatch->slots,
-                                      .threads = dispatch->threads,
-                                      .arena_size = arena_size(dispatch->arena),
-                                      .device_bytes = dispatch->device_bytes};
     int far_job = -1, far_control = -1, error = 0;
     *spawned = (struct spawned){.pidfd = -1, .job_fd = -1, .control_fd = -1};
-    snprintf(request.device, sizeof request.device, "%s", device);
+    request.task = SPAWNER_WORKER;
     if (!pair_make(&spawned->job_fd, &far_job) || !pair_make(&spawned->control_fd, &far_control)) {
         error = errno;
     } else {
-        const int fds[] = {far_job, far_control, arena_fd(dispatch->arena)};
-        error = start(dispatch, &request, fds, sizeof fds / sizeof *fds, spawned);
+        const int fds[] = {far_job, far_control, arena_fd};
+        error = start(spawner, &request, fds, sizeof fds / sizeof *fds, spawned);
     }
     close_fd(&far_control);
     close_fd(&far_job);
@@ -246,7 +218,7 @@ enum kiln_status spawn_worker(struct dispatch *dispatch, const char *device,
     return error == 0 ? KILN_OK : KILN_INTERNAL;
 }
 
-bool spawn_ended(struct dispatch *dispatch, const struct spawned *spawned, char *how, size_t size) {
+bool spawn_ended(struct spawner *spawner, const struct spawned *spawned, char *how, size_t size) {
     struct pollfd end = {.fd = spawned->pidfd, .events = POLLIN};
     struct spawner_request request = {.task = SPAWNER_REAP, .pid = spawned->pid};
     struct spawner_reply reply;
@@ -254,7 +226,7 @@ bool spawn_ended(struct dispatch *dispatch, const struct spawned *spawned, char 
     if (poll(&end, 1, 0) <= 0) {
         return false;
     }
-    if (ask(dispatch, &request, NULL, 0, &reply, &none) != 0 || reply.pid == 0) {
+    if (ask(spawner, &request, NULL, 0, &reply, &none) != 0 || reply.pid == 0) {
         snprintf(how, size, "is gone");
         return true;
     }
@@ -291,8 +263,8 @@ static bool output_read(int fd, int timeout_ms, char *output, size_t capacity, s
     return false;
 }
 
-enum kiln_status spawn_probe(struct dispatch *dispatch, int timeout_ms, char *output,
-                             size_t capacity, size_t *size) {
+enum kiln_status spawn_probe(struct spawner *spawner, int timeout_ms, char *output, size_t capacity,
+                             size_t *size) {
     struct spawner_request request = {.task = SPAWNER_PROBE};
     struct spawned spawned = {.pidfd = -1};
     struct spawner_reply reply;
@@ -301,7 +273,7 @@ enum kiln_status spawn_probe(struct dispatch *dispatch, int timeout_ms, char *ou
     if (pipe2(fds, O_CLOEXEC) != 0) {
         return KILN_INTERNAL;
     }
-    int error = start(dispatch, &request, &fds[1], 1, &spawned);
+    int error = start(spawner, &request, &fds[1], 1, &spawned);
     close_fd(&fds[1]);
     if (error != 0) {
         log_error("the probe could not be started: %s", strerror(error));
@@ -312,6 +284,6 @@ enum kiln_status spawn_probe(struct dispatch *dispatch, int timeout_ms, char *ou
     close_fd(&fds[0]);
     close_fd(&spawned.pidfd);
     request = (struct spawner_request){.task = SPAWNER_END, .pid = spawned.pid};
-    ask(dispatch, &request, NULL, 0, &reply, &none);
+    ask(spawner, &request, NULL, 0, &reply, &none);
     return whole ? KILN_OK : KILN_DEADLINE;
 }

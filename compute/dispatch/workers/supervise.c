@@ -17,17 +17,20 @@
  * is `broken`: its jobs fail instead of waiting, and it is tried again every 30 s. Deaths by a job
  * that ends a second worker as well, running alone there, do not count.
  *
- * Thread: the dispatcher's, except supervisor_kill_locked (any, under the lock).
+ * The state is a supervisor's (state/supervisor.h); a kill is anybody's under the lock, all else is
+ * done here.
  */
-#include "compute/codecs/json.h"
+#include "compute/dispatch/workers/supervise.h"
+
 #include "compute/core/log.h"
-#include "compute/dispatch/private.h"
+#include "compute/dispatch/workers/answer.h"
+#include "compute/dispatch/workers/canary.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -42,55 +45,16 @@
 
 static const uint64_t back_off[DEATHS_MAX] = {0, 100 * MS, 500 * MS, 2 * SECOND, 5 * SECOND};
 
-enum device_state supervisor_state(const struct supervisor *supervisor) {
-    if (!supervisor->chosen) {
-        return supervisor->present ? DEVICE_OFF : DEVICE_UNAVAILABLE;
-    }
-    if (!supervisor->present || supervisor->broken) {
-        return DEVICE_UNAVAILABLE;
-    }
-    if (supervisor->phase == WORKER_SERVING) {
-        return DEVICE_READY;
-    }
-    return supervisor->served ? DEVICE_RESTARTING : DEVICE_STARTING;
-}
-
-void supervisor_kill_locked(struct supervisor *supervisor, const char *reason) {
-    if (supervisor->phase != WORKER_WARMING && supervisor->phase != WORKER_TESTING &&
-        supervisor->phase != WORKER_SERVING) {
-        return;
-    }
-    log_write(*reason ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG, "%s: worker %ld is replaced: %s",
-              supervisor->name, (long)supervisor->pid, reason);
-    snprintf(supervisor->reason, sizeof supervisor->reason, "%s", reason);
-    supervisor->phase = WORKER_DYING;
-    supervisor->dying_ns = clock_ns();
-    pidfd_kill(supervisor->pidfd, SIGKILL);
-}
-
-void supervisor_serve_locked(struct dispatch *dispatch, struct supervisor *supervisor) {
-    uint64_t now = clock_ns();
-    supervisor->phase = WORKER_SERVING;
-    supervisor->served = true;
-    supervisor->broken = false;
-    supervisor->ready_ns = now;
-    supervisor->reason[0] = '\0';
-    log_info("%s is ready after %.2f s (worker %ld, %d slots)", supervisor->name,
-             (double)(now - supervisor->started_ns) * 1e-9, (long)supervisor->pid,
-             supervisor->slots);
-    queue_pump_locked(dispatch);
-}
-
 /* ---- starting ---- */
 
 /* Did it die with a suspect, which ran alone? Both workers that the job ended had answered a canary
    before, and where there are two devices, both died with it: the job is the cause, and neither
    death is held against a device. Else one bad client could take the devices from everybody. */
-static bool is_victim_locked(struct dispatch *dispatch, const struct supervisor *supervisor) {
+static bool is_victim_locked(struct workers *workers, const struct supervisor *supervisor) {
     for (int i = 0; i < PLACES_MAX; i++) {
-        const struct job *job = supervisor->place[i].job;
-        if (job && job->attempt > 0) {
-            struct supervisor *first = &dispatch->supervisors[job->suspect];
+        const struct job *job = supervisor->flight.place[i].job;
+        if (job != NULL && job->attempt > 0) {
+            struct supervisor *first = &workers->queue->supervisors[job->suspect];
             first->deaths -= first->deaths > 0;
             return true;
         }
@@ -135,39 +99,54 @@ static void plan_respawn_locked(struct supervisor *supervisor, uint64_t now, boo
     supervisor->respawn_ns = now + back_off[supervisor->deaths ? supervisor->deaths - 1 : 0];
 }
 
-static void start_failed(struct dispatch *dispatch, struct supervisor *supervisor,
-                         const char *why) {
+static void start_failed(struct workers *workers, struct supervisor *supervisor, const char *why) {
     struct job_list finished = {0};
-    pthread_mutex_lock(&dispatch->lock);
+    run_queue_lock(workers->queue);
     log_error("%s: %s", supervisor->name, why);
     snprintf(supervisor->reason, sizeof supervisor->reason, "%s", why);
     plan_respawn_locked(supervisor, clock_ns(), true, why);
-    dispatch_hurry_locked(dispatch, supervisor->respawn_ns);
-    queue_reject_locked(dispatch, &finished);
-    pthread_mutex_unlock(&dispatch->lock);
-    dispatch_complete(dispatch, &finished);
+    run_queue_hurry(workers->queue, supervisor->respawn_ns);
+    workers->events->unavailable(workers->context, &finished);
+    run_queue_unlock(workers->queue);
+    run_queue_complete(workers->queue, &finished);
 }
 
 /* The worker's own blocks, which outlive it. Under the lock: what jobs may have depends on them. */
-static bool blocks_take_locked(struct dispatch *dispatch, struct supervisor *supervisor) {
-    return (supervisor->control.size > 0 ||
-            arena_take(dispatch->arena, PLACES_MAX * sizeof(struct control),
-                       &supervisor->control) == KILN_OK) &&
-           canary_reserve_locked(dispatch, supervisor) == KILN_OK;
+static bool blocks_take_locked(struct workers *workers, struct supervisor *supervisor) {
+    struct arena *arena = workers->queue->arena;
+    struct block *control = &supervisor->control;
+    if (control->size == 0 &&
+        arena_take(arena, PLACES_MAX * sizeof(struct control), control) != KILN_OK) {
+        return false;
+    }
+    supervisor->flight.control = arena_at(arena, control->offset);
+    return canary_reserve_locked(workers, supervisor) == KILN_OK;
 }
 
-void supervisor_start(struct dispatch *dispatch, struct supervisor *supervisor) {
+/* What the spawner is to start. */
+static enum kiln_status process_start(struct workers *workers, const struct supervisor *supervisor,
+                                      struct spawned *spawned, char *why, size_t why_size) {
+    const struct arena *arena = workers->queue->arena;
+    struct spawner_request request = {.slots = workers->slots,
+                                      .threads = workers->threads,
+                                      .arena_size = arena_size(arena),
+                                      .device_bytes = workers->device_bytes};
+    snprintf(request.device, sizeof request.device, "%s", supervisor->name);
+    return spawn_worker(&workers->spawner, request, arena_fd(arena), spawned, why, why_size);
+}
+
+void supervise_start(struct workers *workers, struct supervisor *supervisor) {
     struct spawned spawned;
     char why[160] = "there is no room in the arena for its own blocks";
-    pthread_mutex_lock(&dispatch->lock);
+    run_queue_lock(workers->queue);
     supervisor->blameless = supervisor->failed = false;
-    bool room = blocks_take_locked(dispatch, supervisor);
-    pthread_mutex_unlock(&dispatch->lock);
-    if (!room || spawn_worker(dispatch, supervisor->name, &spawned, why, sizeof why) != KILN_OK) {
-        start_failed(dispatch, supervisor, why);
+    bool room = blocks_take_locked(workers, supervisor);
+    run_queue_unlock(workers->queue);
+    if (!room || process_start(workers, supervisor, &spawned, why, sizeof why) != KILN_OK) {
+        start_failed(workers, supervisor, why);
         return;
     }
-    pthread_mutex_lock(&dispatch->lock);
+    run_queue_lock(workers->queue);
     supervisor->pid = spawned.pid;
     supervisor->pidfd = spawned.pidfd;
     supervisor->job_fd = spawned.job_fd;
@@ -175,29 +154,28 @@ void supervisor_start(struct dispatch *dispatch, struct supervisor *supervisor) 
     supervisor->phase = WORKER_WARMING;
     supervisor->started_ns = supervisor->notice_ns = clock_ns();
     supervisor->respawns += supervisor->window_ns != 0; /* something has died before */
-    bool heard = dispatch_listen(dispatch, supervisor) == KILN_OK;
-    if (!heard) {
-        supervisor_kill_locked(supervisor, "its sockets cannot be watched");
+    if (!workers->events->started(workers->context, supervisor)) {
+        supervisor_kill(supervisor, "its sockets cannot be watched");
     }
-    pthread_mutex_unlock(&dispatch->lock);
+    run_queue_unlock(workers->queue);
 }
 
 /* ---- answers ---- */
 
 /* The answers of one packet; false if they make no sense. */
-static bool packet_take_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+static bool packet_take_locked(struct workers *workers, struct supervisor *supervisor,
                                const struct answer *answers, size_t size,
                                struct job_list *finished) {
     bool good = size % sizeof *answers == 0;
     for (size_t i = 0; good && i < size / sizeof *answers; i++) {
-        good = queue_answer_locked(dispatch, supervisor, &answers[i], finished);
+        good = answer_take_locked(workers, supervisor, &answers[i], finished);
     }
     return good;
 }
 
 /* Takes what is there, in one system call for up to ANSWER_BATCH packets. False at the end of the
    file or when nothing was there. */
-static bool answers_take(struct dispatch *dispatch, struct supervisor *supervisor, bool *ended) {
+static bool answers_take(struct workers *workers, struct supervisor *supervisor, bool *ended) {
     struct answer answers[ANSWER_BATCH][GROUP_MAX];
     struct iovec parts[ANSWER_BATCH];
     struct mmsghdr messages[ANSWER_BATCH];
@@ -214,57 +192,43 @@ static bool answers_take(struct dispatch *dispatch, struct supervisor *superviso
         *ended = count < 0 && errno != EAGAIN && errno != EINTR;
         return false;
     }
-    pthread_mutex_lock(&dispatch->lock);
+    run_queue_lock(workers->queue);
     for (int i = 0; i < count && !*ended; i++) {
         *ended = messages[i].msg_len == 0;
         if (!*ended &&
-            !packet_take_locked(dispatch, supervisor, answers[i], messages[i].msg_len, &finished)) {
-            supervisor_kill_locked(supervisor, "it sent an answer that makes no sense");
+            !packet_take_locked(workers, supervisor, answers[i], messages[i].msg_len, &finished)) {
+            supervisor_kill(supervisor, "it sent an answer that makes no sense");
         }
     }
-    queue_pump_locked(dispatch);
-    pthread_mutex_unlock(&dispatch->lock);
-    dispatch_complete(dispatch, &finished);
+    workers->events->read(workers->context);
+    run_queue_unlock(workers->queue);
+    run_queue_complete(workers->queue, &finished);
     return !*ended;
 }
 
 /* A socket of the worker has closed: no more events from it, and the process has to go. Most likely
    it is ending already, and how it ends will be the reason. */
-static void on_closed(struct dispatch *dispatch, struct supervisor *supervisor, int fd) {
-    epoll_ctl(dispatch->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
-    pthread_mutex_lock(&dispatch->lock);
-    supervisor_kill_locked(supervisor, "");
-    pthread_mutex_unlock(&dispatch->lock);
+static void on_closed(struct workers *workers, struct supervisor *supervisor, int fd) {
+    workers->events->closed(workers->context, fd);
+    run_queue_lock(workers->queue);
+    supervisor_kill(supervisor, "");
+    run_queue_unlock(workers->queue);
 }
 
-void supervisor_on_jobs(struct dispatch *dispatch, struct supervisor *supervisor) {
+void supervise_on_jobs(struct workers *workers, struct supervisor *supervisor) {
     bool ended;
     if (supervisor->job_fd < 0) {
         return;
     }
-    answers_take(dispatch, supervisor, &ended);
+    answers_take(workers, supervisor, &ended);
     if (ended) {
-        on_closed(dispatch, supervisor, supervisor->job_fd);
+        on_closed(workers, supervisor, supervisor->job_fd);
     }
 }
 
 /* ---- notices ---- */
 
-/* Takes a description only if it is one JSON object: it is copied into answers as it is. */
-static bool describe_locked(struct supervisor *supervisor, const char *text, size_t size) {
-    struct json_value value;
-    char why[96];
-    if (size < NOTICE_TEXT_MAX && json_check(text, size, &value, why, sizeof why) == KILN_OK &&
-        value.type == JSON_OBJECT) {
-        memcpy(supervisor->description, text, size);
-        supervisor->description[size] = '\0';
-        supervisor->described_ns = clock_ns();
-        return true;
-    }
-    return false;
-}
-
-static void notice_take_locked(struct dispatch *dispatch, struct supervisor *supervisor,
+static void notice_take_locked(struct workers *workers, struct supervisor *supervisor,
                                const struct notice *notice, const char *text) {
     uint64_t now = clock_ns();
     supervisor->notice_ns = now;
@@ -272,23 +236,21 @@ static void notice_take_locked(struct dispatch *dispatch, struct supervisor *sup
         char reason[sizeof supervisor->reason];
         snprintf(reason, sizeof reason, "%.*s", (int)notice->size, text);
         supervisor->failed = true;
-        supervisor_kill_locked(supervisor, reason);
+        supervisor_kill(supervisor, reason);
         return;
     }
-    if (describe_locked(supervisor, text, notice->size)) {
-        memory_learn_locked(dispatch, supervisor);
-    }
+    supervisor_describe(supervisor, text, notice->size, workers->device_bytes);
     if (notice->kind == NOTICE_READY && supervisor->phase == WORKER_WARMING) {
         uint32_t slots = notice->slots;
-        supervisor->slots = slots < 1 ? 1 : slots > SLOTS_MAX ? SLOTS_MAX : (int)slots;
-        uint32_t gather = dispatch->gather > 0 ? (uint32_t)dispatch->gather : notice->gather;
-        supervisor->gather = gather < 1 ? 1 : gather > GROUP_MAX ? GROUP_MAX : (int)gather;
+        supervisor->flight.slots = slots < 1 ? 1 : slots > SLOTS_MAX ? SLOTS_MAX : (int)slots;
+        uint32_t gather = workers->gather > 0 ? (uint32_t)workers->gather : notice->gather;
+        supervisor->flight.gather = gather < 1 ? 1 : gather > GROUP_MAX ? GROUP_MAX : (int)gather;
         supervisor->phase = WORKER_TESTING;
-        canary_send_locked(dispatch, supervisor, now);
+        canary_send_locked(workers, supervisor, now);
     }
 }
 
-void supervisor_on_control(struct dispatch *dispatch, struct supervisor *supervisor) {
+void supervise_on_control(struct workers *workers, struct supervisor *supervisor) {
     char text[NOTICE_TEXT_MAX];
     struct notice notice;
     struct iovec parts[] = {{&notice, sizeof notice}, {text, sizeof text}};
@@ -301,17 +263,17 @@ void supervisor_on_control(struct dispatch *dispatch, struct supervisor *supervi
         return;
     }
     if (size <= 0) {
-        on_closed(dispatch, supervisor, supervisor->control_fd);
+        on_closed(workers, supervisor, supervisor->control_fd);
         return;
     }
-    pthread_mutex_lock(&dispatch->lock);
+    run_queue_lock(workers->queue);
     if ((size_t)size < sizeof notice || notice.magic != COMMAND_MAGIC ||
         notice.size != (size_t)size - sizeof notice) {
-        supervisor_kill_locked(supervisor, "it sent a notice that makes no sense");
+        supervisor_kill(supervisor, "it sent a notice that makes no sense");
     } else {
-        notice_take_locked(dispatch, supervisor, &notice, text);
+        notice_take_locked(workers, supervisor, &notice, text);
     }
-    pthread_mutex_unlock(&dispatch->lock);
+    run_queue_unlock(workers->queue);
 }
 
 /* ---- ending ---- */
@@ -323,47 +285,45 @@ static void close_locked(int *fd) {
     *fd = -1;
 }
 
-void supervisor_on_death(struct dispatch *dispatch, struct supervisor *supervisor) {
+void supervise_on_death(struct workers *workers, struct supervisor *supervisor) {
     struct job_list finished = {0};
     char how[64];
     bool ended = false;
     const struct spawned process = {.pid = supervisor->pid, .pidfd = supervisor->pidfd};
-    if (supervisor->pidfd < 0 || !spawn_ended(dispatch, &process, how, sizeof how)) {
+    if (supervisor->pidfd < 0 || !spawn_ended(&workers->spawner, &process, how, sizeof how)) {
         return;
     }
-    while (supervisor->job_fd >= 0 && answers_take(dispatch, supervisor, &ended)) {
+    while (supervisor->job_fd >= 0 && answers_take(workers, supervisor, &ended)) {
     }
-    pthread_mutex_lock(&dispatch->lock);
-    log_write(dispatch->stopping ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "%s: worker %ld %s",
+    run_queue_lock(workers->queue);
+    log_write(workers->queue->stopping ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "%s: worker %ld %s",
               supervisor->name, (long)supervisor->pid, how);
     close_locked(&supervisor->job_fd);
     close_locked(&supervisor->control_fd);
     close_locked(&supervisor->pidfd);
     supervisor->pid = 0;
-    if (dispatch->stopping) {
+    if (workers->queue->stopping) {
         supervisor->phase = WORKER_NONE;
     } else {
-        bool counts = !supervisor->blameless && !is_victim_locked(dispatch, supervisor);
+        bool counts = !supervisor->blameless && !is_victim_locked(workers, supervisor);
         plan_respawn_locked(supervisor, clock_ns(), counts, how);
-        dispatch_hurry_locked(dispatch, supervisor->respawn_ns);
+        run_queue_hurry(workers->queue, supervisor->respawn_ns);
     }
-    queue_lose_locked(dispatch, supervisor, how, &finished);
-    queue_reject_locked(dispatch, &finished);
-    queue_pump_locked(dispatch);
-    pthread_mutex_unlock(&dispatch->lock);
-    dispatch_complete(dispatch, &finished);
+    workers->events->lost(workers->context, supervisor, how, &finished);
+    run_queue_unlock(workers->queue);
+    run_queue_complete(workers->queue, &finished);
 }
 
 /* Reaps whatever has ended, until nothing is left or `until`; true if nothing is left. */
-static bool wait_all(struct dispatch *dispatch, uint64_t until) {
+static bool wait_all(struct workers *workers, uint64_t until) {
     for (;;) {
         struct pollfd ends[DEVICES_MAX];
         nfds_t count = 0;
-        for (int i = 0; i < dispatch->count; i++) {
-            supervisor_on_death(dispatch, &dispatch->supervisors[i]);
-            if (dispatch->supervisors[i].pidfd >= 0) {
+        for (int i = 0; i < workers->queue->count; i++) {
+            supervise_on_death(workers, &workers->queue->supervisors[i]);
+            if (workers->queue->supervisors[i].pidfd >= 0) {
                 ends[count++] =
-                    (struct pollfd){.fd = dispatch->supervisors[i].pidfd, .events = POLLIN};
+                    (struct pollfd){.fd = workers->queue->supervisors[i].pidfd, .events = POLLIN};
             }
         }
         uint64_t now = clock_ns();
@@ -375,43 +335,59 @@ static bool wait_all(struct dispatch *dispatch, uint64_t until) {
 }
 
 /* A process that not even SIGKILL ends: its jobs end, and the books are closed without it. */
-static void abandon(struct dispatch *dispatch, struct supervisor *supervisor) {
+static void abandon(struct workers *workers, struct supervisor *supervisor) {
     struct job_list finished = {0};
     if (supervisor->pidfd < 0) {
         return;
     }
-    pthread_mutex_lock(&dispatch->lock);
+    run_queue_lock(workers->queue);
     log_error("%s: worker %ld cannot be ended", supervisor->name, (long)supervisor->pid);
-    queue_orphan_locked(dispatch, supervisor, UINT64_MAX, &finished);
-    queue_lose_locked(dispatch, supervisor, "cannot be ended", &finished);
+    workers->events->stuck(workers->context, supervisor, &finished);
     close_locked(&supervisor->pidfd);
-    pthread_mutex_unlock(&dispatch->lock);
-    dispatch_complete(dispatch, &finished);
+    run_queue_unlock(workers->queue);
+    run_queue_complete(workers->queue, &finished);
 }
 
-void supervisors_stop(struct dispatch *dispatch) {
-    for (int i = 0; i < dispatch->count; i++) {
-        supervisor_on_jobs(dispatch, &dispatch->supervisors[i]);
+void supervise_stop(struct workers *workers) {
+    for (int i = 0; i < workers->queue->count; i++) {
+        supervise_on_jobs(workers, &workers->queue->supervisors[i]);
     }
-    pthread_mutex_lock(&dispatch->lock);
-    for (int i = 0; i < dispatch->count; i++) {
-        struct supervisor *supervisor = &dispatch->supervisors[i];
+    run_queue_lock(workers->queue);
+    for (int i = 0; i < workers->queue->count; i++) {
+        struct supervisor *supervisor = &workers->queue->supervisors[i];
         supervisor->phase = supervisor->pidfd >= 0 ? WORKER_DYING : WORKER_NONE;
         close_locked(&supervisor->job_fd);
         close_locked(&supervisor->control_fd);
     }
-    pthread_mutex_unlock(&dispatch->lock);
-    if (wait_all(dispatch, clock_ns() + STOP_TIME)) {
+    run_queue_unlock(workers->queue);
+    if (wait_all(workers, clock_ns() + STOP_TIME)) {
         return;
     }
-    for (int i = 0; i < dispatch->count; i++) {
-        if (dispatch->supervisors[i].pidfd >= 0) {
-            pidfd_kill(dispatch->supervisors[i].pidfd, SIGKILL);
+    for (int i = 0; i < workers->queue->count; i++) {
+        if (workers->queue->supervisors[i].pidfd >= 0) {
+            program_signal(workers->queue->supervisors[i].pidfd, SIGKILL);
         }
     }
-    if (!wait_all(dispatch, clock_ns() + KILL_TIME)) {
-        for (int i = 0; i < dispatch->count; i++) {
-            abandon(dispatch, &dispatch->supervisors[i]);
+    if (!wait_all(workers, clock_ns() + KILL_TIME)) {
+        for (int i = 0; i < workers->queue->count; i++) {
+            abandon(workers, &workers->queue->supervisors[i]);
         }
     }
+}
+
+void supervise_spawner_gone(void *context) {
+    struct workers *workers = context;
+    struct job_list finished = {0};
+    run_queue_lock(workers->queue);
+    for (int i = 0; i < workers->queue->count; i++) {
+        struct supervisor *supervisor = &workers->queue->supervisors[i];
+        supervisor_kill(supervisor, "");
+        snprintf(supervisor->reason, sizeof supervisor->reason, "%s",
+                 "the process that starts workers has ended");
+        supervisor->broken = true;
+    }
+    workers->events->unavailable(workers->context, &finished);
+    run_queue_unlock(workers->queue);
+    run_queue_complete(workers->queue, &finished);
+    workers->events->spawner_lost(workers->context);
 }

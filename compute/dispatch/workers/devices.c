@@ -5,12 +5,12 @@
  * get a row too, with the reason, and so does a kind as a whole when it is missing, so that
  * /v1/devices says why there is no GPU. Rows stand in the order of device_kinds: at equal load the
  * first one gets the job.
- *
- * Thread: the caller of dispatch_create and dispatch_destroy.
  */
+#include "compute/dispatch/workers/devices.h"
+
 #include "compute/codecs/json.h"
 #include "compute/core/log.h"
-#include "compute/dispatch/private.h"
+#include "compute/worker/command.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,24 +19,24 @@
 #define PROBE_TIMEOUT_MS 10000
 #define PROBE_TEXT_MAX   (256u << 10)
 
-static struct supervisor *row_find(struct dispatch *dispatch, const char *name) {
-    for (int i = 0; i < dispatch->count; i++) {
-        if (strcmp(dispatch->supervisors[i].name, name) == 0) {
-            return &dispatch->supervisors[i];
+static struct supervisor *row_find(struct workers *workers, const char *name) {
+    for (int i = 0; i < workers->queue->count; i++) {
+        if (strcmp(workers->queue->supervisors[i].name, name) == 0) {
+            return &workers->queue->supervisors[i];
         }
     }
     return NULL;
 }
 
 /* Adds a row; NULL when there are too many devices or too little memory. */
-static struct supervisor *row_add(struct dispatch *dispatch, const char *kind, int index,
+static struct supervisor *row_add(struct workers *workers, const char *kind, int index,
                                   const char *description, size_t size) {
-    if (dispatch->count == DEVICES_MAX) {
+    if (workers->queue->count == DEVICES_MAX) {
         return NULL;
     }
-    struct supervisor *row = &dispatch->supervisors[dispatch->count];
+    struct supervisor *row = &workers->queue->supervisors[workers->queue->count];
     row->description = malloc(NOTICE_TEXT_MAX);
-    if (!row->description) {
+    if (row->description == NULL) {
         return NULL;
     }
     if (size >= NOTICE_TEXT_MAX) {
@@ -48,12 +48,12 @@ static struct supervisor *row_add(struct dispatch *dispatch, const char *kind, i
     row->described_ns = clock_ns();
     row->pidfd = row->job_fd = row->control_fd = -1;
     snprintf(row->name, sizeof row->name, "%s:%d", kind, index);
-    dispatch->count++;
+    row->index = workers->queue->count++;
     return row;
 }
 
 /* Rows of one kind from the probe's array. */
-static void rows_from_array(struct dispatch *dispatch, const char *kind,
+static void rows_from_array(struct workers *workers, const char *kind,
                             const struct json_value *array) {
     struct json_value entry;
     size_t cursor = 0;
@@ -68,27 +68,27 @@ static void rows_from_array(struct dispatch *dispatch, const char *kind,
             double value = json_number(&number);
             index = value >= 0 && value < 1000 ? (int)value : index;
         }
-        struct supervisor *row = row_add(dispatch, kind, index, entry.text, entry.size);
-        if (row) {
+        struct supervisor *row = row_add(workers, kind, index, entry.text, entry.size);
+        if (row != NULL) {
             row->present = true;
         }
     }
 }
 
 /* The kind's first device, or the row that says why there is none; NULL if it has no row yet. */
-static struct supervisor *row_of_kind(const struct dispatch *dispatch, const char *kind) {
-    for (int i = 0; i < dispatch->count; i++) {
-        if (device_kind_matches(dispatch->supervisors[i].name, kind)) {
-            return &dispatch->supervisors[i];
+static struct supervisor *row_of_kind(const struct workers *workers, const char *kind) {
+    for (int i = 0; i < workers->queue->count; i++) {
+        if (device_kind_matches(workers->queue->supervisors[i].name, kind)) {
+            return &workers->queue->supervisors[i];
         }
     }
     return NULL;
 }
 
 /* A row for a kind of which there is nothing, with the reason. */
-static void row_explain(struct dispatch *dispatch, const char *kind, const struct json_value *why) {
-    struct supervisor *row = row_add(dispatch, kind, 0, "{}", 2);
-    if (!row) {
+static void row_explain(struct workers *workers, const char *kind, const struct json_value *why) {
+    struct supervisor *row = row_add(workers, kind, 0, "{}", 2);
+    if (row == NULL) {
         return;
     }
     struct json_value text = json_member(why, kind);
@@ -100,7 +100,7 @@ static void row_explain(struct dispatch *dispatch, const char *kind, const struc
 }
 
 /* The probe's whole output; whatever is wrong with it, the fallback is there. */
-static void rows_from_probe(struct dispatch *dispatch, const char *text, size_t size) {
+static void rows_from_probe(struct workers *workers, const char *text, size_t size) {
     char complaint[128] = "";
     struct json_value root = {.type = JSON_NULL}, why = {.type = JSON_NULL};
     if (size == 0 || json_check(text, size, &root, complaint, sizeof complaint) != KILN_OK ||
@@ -114,12 +114,12 @@ static void rows_from_probe(struct dispatch *dispatch, const char *text, size_t 
     for (const struct device_kind *kind = device_kinds; kind->name != NULL; kind++) {
         if (root.type == JSON_OBJECT) {
             struct json_value array = json_member(&root, kind->name);
-            rows_from_array(dispatch, kind->name, &array);
+            rows_from_array(workers, kind->name, &array);
         }
-        struct supervisor *row = row_of_kind(dispatch, kind->name);
+        struct supervisor *row = row_of_kind(workers, kind->name);
         if (row == NULL) {
-            row_explain(dispatch, kind->name, &why);
-            row = row_of_kind(dispatch, kind->name);
+            row_explain(workers, kind->name, &why);
+            row = row_of_kind(workers, kind->name);
         }
         if (kind->fallback && row != NULL && !row->present) {
             row->present = true;
@@ -128,16 +128,16 @@ static void rows_from_probe(struct dispatch *dispatch, const char *text, size_t 
     }
 }
 
-static enum kiln_status probe(struct dispatch *dispatch) {
+static enum kiln_status probe(struct workers *workers) {
     size_t size = 0;
     char *text = malloc(PROBE_TEXT_MAX);
-    if (!text) {
+    if (text == NULL) {
         return KILN_NO_MEMORY;
     }
-    if (spawn_probe(dispatch, PROBE_TIMEOUT_MS, text, PROBE_TEXT_MAX, &size) != KILN_OK) {
+    if (spawn_probe(&workers->spawner, PROBE_TIMEOUT_MS, text, PROBE_TEXT_MAX, &size) != KILN_OK) {
         size = 0;
     }
-    rows_from_probe(dispatch, text, size);
+    rows_from_probe(workers, text, size);
     free(text);
     return KILN_OK;
 }
@@ -145,18 +145,18 @@ static enum kiln_status probe(struct dispatch *dispatch) {
 /* ---- choosing ---- */
 
 /* All devices of the first kind that has any. */
-static void choose_auto(struct dispatch *dispatch) {
+static void choose_auto(struct workers *workers) {
     bool any = false;
     for (const struct device_kind *kind = device_kinds; kind->name != NULL && !any; kind++) {
-        for (int i = 0; i < dispatch->count; i++) {
-            struct supervisor *row = &dispatch->supervisors[i];
+        for (int i = 0; i < workers->queue->count; i++) {
+            struct supervisor *row = &workers->queue->supervisors[i];
             row->chosen = row->present && device_kind_matches(row->name, kind->name);
             any = any || row->chosen;
         }
     }
 }
 
-static enum kiln_status choose_one(struct dispatch *dispatch, const char *name) {
+static enum kiln_status choose_one(struct workers *workers, const char *name) {
     char whole[DEVICE_NAME_MAX];
     int index = 0;
     const struct device_kind *kind = device_kind_find(name, &index);
@@ -165,10 +165,10 @@ static enum kiln_status choose_one(struct dispatch *dispatch, const char *name) 
         return KILN_INVALID;
     }
     snprintf(whole, sizeof whole, "%s:%d", kind->name, index);
-    struct supervisor *row = row_find(dispatch, whole);
+    struct supervisor *row = row_find(workers, whole);
     if (row == NULL) {
-        const struct supervisor *other = row_of_kind(dispatch, kind->name);
-        row = row_add(dispatch, kind->name, index, "{}", 2);
+        const struct supervisor *other = row_of_kind(workers, kind->name);
+        row = row_add(workers, kind->name, index, "{}", 2);
         if (row == NULL) {
             return KILN_NO_MEMORY;
         }
@@ -180,7 +180,7 @@ static enum kiln_status choose_one(struct dispatch *dispatch, const char *name) 
     return KILN_OK;
 }
 
-static enum kiln_status choose_list(struct dispatch *dispatch, const char *list) {
+static enum kiln_status choose_list(struct workers *workers, const char *list) {
     enum kiln_status status = KILN_OK;
     while (status == KILN_OK) {
         char name[DEVICE_NAME_MAX];
@@ -191,8 +191,8 @@ static enum kiln_status choose_list(struct dispatch *dispatch, const char *list)
             length--;
         }
         snprintf(name, sizeof name, "%.*s", (int)length, list);
-        status = choose_one(dispatch, name);
-        if (!next) {
+        status = choose_one(workers, name);
+        if (next == NULL) {
             break;
         }
         list = next;
@@ -200,19 +200,15 @@ static enum kiln_status choose_list(struct dispatch *dispatch, const char *list)
     return status;
 }
 
-enum kiln_status devices_create(struct dispatch *dispatch, const char *chosen) {
-    dispatch->supervisors = calloc(DEVICES_MAX, sizeof *dispatch->supervisors);
-    if (!dispatch->supervisors) {
-        return KILN_NO_MEMORY;
-    }
-    enum kiln_status status = probe(dispatch);
-    if (status == KILN_OK && (!chosen || strcmp(chosen, "auto") == 0)) {
-        choose_auto(dispatch);
+enum kiln_status devices_find(struct workers *workers, const char *chosen) {
+    enum kiln_status status = probe(workers);
+    if (status == KILN_OK && (chosen == NULL || strcmp(chosen, "auto") == 0)) {
+        choose_auto(workers);
     } else if (status == KILN_OK) {
-        status = choose_list(dispatch, chosen);
+        status = choose_list(workers, chosen);
     }
-    for (int i = 0; status == KILN_OK && i < dispatch->count; i++) {
-        struct supervisor *row = &dispatch->supervisors[i];
+    for (int i = 0; status == KILN_OK && i < workers->queue->count; i++) {
+        struct supervisor *row = &workers->queue->supervisors[i];
         if (row->chosen && row->present) {
             row->phase = WORKER_WAITING; /* the first sweep starts it */
         }
@@ -220,13 +216,4 @@ enum kiln_status devices_create(struct dispatch *dispatch, const char *chosen) {
                  row->reason[0] ? ": " : "", row->reason);
     }
     return status;
-}
-
-void devices_destroy(struct dispatch *dispatch) {
-    for (int i = 0; i < dispatch->count; i++) {
-        arena_give(dispatch->arena, &dispatch->supervisors[i].control);
-        arena_give(dispatch->arena, &dispatch->supervisors[i].reserve);
-        free(dispatch->supervisors[i].description);
-    }
-    free(dispatch->supervisors);
 }
