@@ -1,7 +1,7 @@
 /*
  * input_arrays.c: light curves from text and arrays to doubles in the arena.
  */
-#include "server/api/input_arrays.h"
+#include "compute/submission/input_arrays.h"
 
 #include "compute/codecs/json.h"
 #include "compute/codecs/npy.h"

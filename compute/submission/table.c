@@ -1,5 +1,5 @@
 /*
- * body_table.c: from a table that was sent, and from arrays with gaps, to the arrays that a job's
+ * table.c: from a table that was sent, and from arrays with gaps, to the arrays that a job's
  * check expects.
  *
  * Which columns are which arrays is the kind's table of roles; nothing here knows their names. It
@@ -7,7 +7,7 @@
  *
  * Threads: the reading's.
  */
-#include "server/api/body.h"
+#include "compute/submission/private.h"
 
 #include "compute/codecs/csv.h"
 
@@ -60,7 +60,7 @@ static void columns_note(struct reading *reading, const struct csv *csv,
 
 /* Whether a choice was refused already: what the columns are cannot be known then. */
 static bool choice_refused(const struct reading *reading) {
-    const struct complaints *complaints = &reading->request->complaints;
+    const struct complaints *complaints = reading->submission->complaints;
     for (size_t i = 0; i < complaints->count && i < COMPLAINTS_MAX; i++) {
         for (const struct column_role *role = reading->type->columns; role->field != NULL; role++) {
             if (strcmp(complaints->rows[i].field, role->choice) == 0) {
@@ -89,7 +89,7 @@ static enum kiln_status csv_take(struct reading *reading, struct array_ref array
         choices.given[i] = form_has(&reading->form, roles[i].field);
     }
     if (!columns_find(roles, &csv.table, &choices, &map, &field, why, why_size)) {
-        complaints_add(&reading->request->complaints, field, "%s", why);
+        complaints_add(reading->submission->complaints, field, "%s", why);
         return KILN_OK;
     }
     status = series_csv(&reading->series, &csv, &map, reading_numbers_max(reading), arrays,
@@ -113,7 +113,7 @@ static void choices_refuse(struct reading *reading) {
     const struct column_role *roles = reading->type->columns;
     for (size_t i = 0; roles[i].field != NULL; i++) {
         if (*(const char *)role_member(reading, roles[i].choice) != '\0') {
-            complaints_add(&reading->request->complaints, roles[i].choice,
+            complaints_add(reading->submission->complaints, roles[i].choice,
                            "chooses among the columns of a table, and none was sent as text");
         }
     }
@@ -122,22 +122,22 @@ static void choices_refuse(struct reading *reading) {
 static enum kiln_status table_take(struct reading *reading) {
     const struct column_role *roles = reading->type->columns;
     struct array_ref arrays[COLUMN_ROLES] = {{0}};
-    struct http_request *request = reading->request;
+    struct submission *submission = reading->submission;
     enum format format = reading->table.format;
     char why[192] = "";
     enum kiln_status status = format == FORMAT_NPY ? npy_take(reading, arrays, why, sizeof why)
                                                    : csv_take(reading, arrays, why, sizeof why);
     if (status == KILN_MALFORMED) {
-        return request_fault(request, status, "The %s data cannot be read: %s",
+        return reading_fault(reading, status, "The %s data cannot be read: %s",
                              format_row(format)->name, why);
     }
     if (status == KILN_INVALID) {
-        complaints_add(&request->complaints, roles[0].field, "%s", why);
+        complaints_add(submission->complaints, roles[0].field, "%s", why);
     } else if (status != KILN_OK) {
-        return request_fault(request, status, "There is no room for the data now.");
+        return reading_fault(reading, status, "There is no room for the data now.");
     }
     for (size_t i = 0; roles[i].field != NULL; i++) {
-        if (request->complaints.count > 0) {
+        if (submission->complaints->count > 0) {
             form_mark_quietly(&reading->form, roles[i].field); /* one reason is enough */
         } else if (arrays[i].count > 0 || !roles[i].patterns) {
             form_set_array(&reading->form, roles[i].field, arrays[i]);
@@ -154,7 +154,7 @@ static double *doubles_at(const struct reading *reading, const struct array_ref 
 }
 
 static enum kiln_status no_room(struct reading *reading, enum kiln_status status) {
-    return request_fault(reading->request, status, "There is no room for the data now.");
+    return reading_fault(reading, status, "There is no room for the data now.");
 }
 
 /* Appends an array of the shape of `like`, with its rows' lengths. */
@@ -343,7 +343,7 @@ static void missing_refuse(struct reading *reading, const struct samples *sample
     } else {
         snprintf(where, sizeof where, "element %llu is null or NaN", (unsigned long long)index);
     }
-    complaints_add(&reading->request->complaints, samples->names[role],
+    complaints_add(reading->submission->complaints, samples->names[role],
                    "%s; missing=drop leaves such samples out, of which there are %llu", where,
                    (unsigned long long)missing);
 }
@@ -366,7 +366,7 @@ static bool samples_find(const struct reading *reading, struct samples *samples)
 }
 
 enum kiln_status reading_table(struct reading *reading) {
-    const struct complaints *complaints = &reading->request->complaints;
+    const struct complaints *complaints = reading->submission->complaints;
     enum kiln_status status = KILN_OK;
     struct samples samples;
     struct walk first = {0, 0, 0};

@@ -6,8 +6,8 @@
  *
  * Threads: one owner. Ownership: the block is the caller's to move away or give back.
  */
-#ifndef KILN_SERVER_API_INPUT_ARRAYS_H
-#define KILN_SERVER_API_INPUT_ARRAYS_H
+#ifndef KILN_COMPUTE_SUBMISSION_INPUT_ARRAYS_H
+#define KILN_COMPUTE_SUBMISSION_INPUT_ARRAYS_H
 
 #include "compute/codecs/csv.h"
 #include "compute/core/arena.h"
