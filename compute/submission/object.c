@@ -179,8 +179,7 @@ enum kiln_status reading_json(struct reading *reading, const char *text, size_t 
         return reading_fault(reading, status, "The JSON body is broken: %s", why);
     }
     if (object.type != JSON_OBJECT) {
-        return reading_fault(reading, KILN_MALFORMED,
-                             "The JSON body must be an object of fields.");
+        return reading_fault(reading, KILN_MALFORMED, "The JSON body must be an object of fields.");
     }
     while (status == KILN_OK && json_next_member(&object, &cursor, name, sizeof name, &value)) {
         status = reading_count(reading, "JSON object");

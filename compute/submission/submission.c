@@ -124,8 +124,7 @@ enum kiln_status reading_array(struct reading *reading, const char *name, enum k
         return KILN_OK;
     }
     if (status != KILN_OK) {
-        return reading_fault(reading, status,
-                             "There is no room for the numbers of \"%s\".", name);
+        return reading_fault(reading, status, "There is no room for the numbers of \"%s\".", name);
     }
     form_set_array(&reading->form, name, array);
     return KILN_OK;
@@ -322,8 +321,8 @@ bool submission_media_binary(const struct job_type *type, const char *media) {
     return reader != NULL && reader->input;
 }
 
-void submission_media_list(const struct job_type *type, void (*each)(const char *media, void *context),
-                     void *context) {
+void submission_media_list(const struct job_type *type,
+                           void (*each)(const char *media, void *context), void *context) {
     for (const enum format *row = type->accepts; row != NULL && *row != FORMAT_NONE; row++) {
         const char *media = format_row(*row)->media;
         if (strcmp(media, JSON_MEDIA) != 0 && strcmp(media, ANY_MEDIA) != 0) {
@@ -406,7 +405,7 @@ enum kiln_status submission_read(struct submission *submission) {
     form_init(&reading.form, reading.type->fields, submission->job->params, submission->complaints);
     submission->job->input.kind = INPUT_NONE;
     enum kiln_status status = sources_read(&reading);
-    if (status == KILN_OK && reading.type->columns != NULL) {
+    if (status == KILN_OK && reading.type->table != NULL) {
         status = reading_table(&reading);
     }
     if (status == KILN_OK) {
