@@ -43,7 +43,6 @@ for target in "${targets[@]}"; do
     fuzz_etag) more=(server/cache/etag.c server/cache/result.c -DKILN_VERSION='"fuzz"' -lxxhash) ;;
     fuzz_keys) more=(server/auth/keys.c -lgnutls) ;;
     fuzz_origin) more=(server/http/origin.c) ;;
-    fuzz_multipart) more=(server/http/multipart.c) ;;
     fuzz_url) more=(server/http/url.c) ;;
     fuzz_wire) more=(server/http/wire.c server/http/head.c) ;;
     esac

@@ -38,7 +38,24 @@ struct limits {
 enum input_kind {
     INPUT_NONE,
     INPUT_IMAGE, /* encoded PNG, PGM/PPM/PAM or NPY bytes, decoded by the worker */
-    INPUT_SERIES /* arrays of doubles, parsed by the front (fields t, y, dy, frequency) */
+    INPUT_SERIES /* arrays of doubles, parsed by the front: the kind's ARRAY fields */
+};
+
+/** What becomes of samples of which a part is missing, and how the rows of an NPY array are meant:
+    one for each role, or one for the first role and then one for each series. Choices of the
+    kind's fields that table_shape names, in this order. */
+enum missing { MISSING_REFUSE, MISSING_DROP };
+enum layout { LAYOUT_CURVE, LAYOUT_BATCH };
+
+/** How a table, or an NPY array, becomes the arrays of a kind (SERIES). A sample is one element of
+    each role's array; samples are one series, or, where an array has rows, several. Every role's
+    array has the values' shape; others than the values may have one row for all series, and one
+    number for all samples where the field is FIELD_SCALAR. */
+struct table_shape {
+    const struct column_role *columns; /* roles, ended by field NULL; optional ones come last */
+    size_t values;       /* the role whose rows are series of their own: the first or the second */
+    const char *missing; /* ENUM field of enum missing; NULL: refused */
+    const char *layout;  /* ENUM field of enum layout; NULL: one series */
 };
 
 /** What the front knows of a job's input. Offsets are bytes from the input block's start. */
@@ -110,10 +127,9 @@ struct job_type {
     size_t params_size;         /* ≤ JOB_PARAMS_MAX */
     const enum format *formats; /* ended by FORMAT_NONE; the first is the default */
     const enum format *accepts; /* formats of the input body, ended by FORMAT_NONE; NULL for none */
-    const struct column_role
-        *columns;                 /* SERIES: which columns of a table are which of its arrays */
-    const struct job_path *paths; /* ended by pattern NULL, or NULL */
-    int version;                  /* part of the ETag: raise it when results change */
+    const struct table_shape *table; /* SERIES: how a table becomes its arrays */
+    const struct job_path *paths;    /* ended by pattern NULL, or NULL */
+    int version;                     /* part of the ETag: raise it when results change */
     bool portable; /* results other than JSON have the same bytes from every device and backend */
 
     /** Cross-field checks and normalisation (may rewrite `auto` values). Complains of bad fields.

@@ -72,18 +72,35 @@ static void fields_assert(const struct job_type *type) {
     form_init(&form, type->fields, params, &complaints); /* asserts that every default is valid */
 }
 
-static void columns_assert(const struct job_type *type) {
+/* An ENUM field of two choices that a table's shape names. */
+static void choice_assert(const struct form *form, const char *name) {
+    const struct field *field = name != NULL ? form_find(form, name) : NULL;
+    assert(name == NULL || (field != NULL && field->type == FIELD_ENUM && field->preset != NULL));
+    assert(name == NULL || (field->choices[0] && field->choices[1] && !field->choices[2]));
+    (void)field;
+}
+
+static void table_assert(const struct job_type *type) {
     const struct form form = {.fields = type->fields};
-    size_t count = 0;
-    for (const struct column_role *role = type->columns; role && role->field; role++, count++) {
+    size_t count = 0, required = 0;
+    assert((type->table != NULL) == (type->input == INPUT_SERIES));
+    if (type->table == NULL) {
+        return;
+    }
+    for (const struct column_role *role = type->table->columns; role->field != NULL;
+         role++, count++) {
         const struct field *array = form_find(&form, role->field);
         const struct field *choice = form_find(&form, role->choice);
         assert(array && array->type == FIELD_ARRAY && (array->flags & FIELD_GAPS));
         assert(choice && choice->type == FIELD_TEXT && choice->max == COLUMN_TEXT_MAX - 1);
         assert(role->names && (!role->patterns || count > 0));
+        assert((role->patterns || required == count) && "optional roles come last");
+        required += role->patterns == NULL;
         (void)array, (void)choice;
     }
-    assert(count <= COLUMN_ROLES && (count > 0) == (type->input == INPUT_SERIES));
+    assert(required > type->table->values && type->table->values < 2 && count <= COLUMN_ROLES);
+    choice_assert(&form, type->table->missing);
+    choice_assert(&form, type->table->layout);
 }
 
 static void paths_assert(const struct job_type *type) {
@@ -107,7 +124,7 @@ void job_types_assert(void) {
         assert(type->version > 0);
         assert(job_type_find(type->name) == type && "names are unique");
         fields_assert(type);
-        columns_assert(type);
+        table_assert(type);
         paths_assert(type);
     }
 }

@@ -3,7 +3,7 @@
  */
 #include "server/api/info.h"
 
-#include "server/api/body.h"
+#include "compute/submission/submission.h"
 #include "server/api/gauges.h"
 #include "server/http/problem.h"
 #include "server/http/reply.h"
@@ -161,7 +161,7 @@ static void type_print(struct text *text, const struct job_type *type) {
     text_format(text, ",\"route\":\"/v1/%s\",\"methods\":[%s\"POST\",\"OPTIONS\"]", type->name,
                 type->get ? "\"GET\",\"HEAD\"," : "");
     text_format(text, ",\"input\":\"%s\",\"accepts\":[", inputs[type->input]);
-    body_media_list(type, media_print, &accepts);
+    submission_media_list(type, media_print, &accepts);
     text_string(text, "],\"formats\":");
     formats_print(text, type->formats);
     text_string(text, ",\n\"fields\":");

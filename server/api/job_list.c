@@ -7,6 +7,7 @@
  */
 #include "server/api/job_list.h"
 
+#include "compute/codecs/pairs.h"
 #include "server/http/problem.h"
 #include "server/http/reply.h"
 
@@ -133,7 +134,7 @@ static enum kiln_status filter_read(struct http_request *request, struct job_fil
     unsigned seen = 0;
     bool broken = false;
     *filter = (struct job_filter){.owner = owner_asked(request)};
-    while (at != NULL && !broken && url_next_pair(&at, end, &name, &value, &broken)) {
+    while (at != NULL && !broken && pair_next(&at, end, &name, &value, &broken)) {
         if (!broken) {
             pair_read(filter, &seen, name, value, &request->complaints);
         }

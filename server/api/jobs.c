@@ -5,7 +5,7 @@
 
 #include "compute/codecs/signature.h"
 #include "compute/core/text.h"
-#include "server/api/body.h"
+#include "compute/submission/submission.h"
 #include "server/api/metrics.h"
 #include "server/cache/etag.h"
 #include "server/cache/offload.h"
@@ -44,7 +44,7 @@ enum kiln_status jobs_media_check(struct http_request *request) {
         return request_fault(request, KILN_MEDIA_TYPE,
                              "The body has the content coding \"%.40s\"; none is taken.", coding);
     }
-    if (body_media_known(type, media)) {
+    if (submission_media_known(type, media)) {
         return KILN_OK;
     }
     const char *known = type->input == INPUT_SERIES ? signature_of_media(media) : NULL;
@@ -52,7 +52,7 @@ enum kiln_status jobs_media_check(struct http_request *request) {
         return request_fault(request, KILN_MEDIA_TYPE, "The body is %s.", known);
     }
     text_init(&listing.text, bytes, sizeof bytes);
-    body_media_list(type, listing_add, &listing);
+    submission_media_list(type, listing_add, &listing);
     return request_fault(request, KILN_MEDIA_TYPE, "%s%.80s%s; %s takes %s.",
                          media != NULL ? "The body is \"" : "The body has no Content-Type",
                          media != NULL ? media : "", media != NULL ? "\"" : "",
@@ -121,11 +121,51 @@ static uint8_t *job_data(const struct http_request *request) {
     return job->body.size > 0 ? arena_at(request->service->arena, job->body.offset) : NULL;
 }
 
+static bool device_known(const char *name, void *context) {
+    struct service *service = context;
+    struct dispatch *dispatch = service_enter(service);
+    bool known = dispatch == NULL || dispatch_knows(dispatch, name);
+    if (dispatch != NULL) {
+        service_leave(service);
+    }
+    return known;
+}
+
+/* Query and body into the request's job; `format` receives the member of that name or "". */
+static enum kiln_status job_read(struct http_request *request, char format[FORMAT_TEXT_MAX]) {
+    struct service *service = request->service;
+    char *query = request->url.query;
+    struct submission submission = {
+        .type = request->match.route->type,
+        .path = request->match.route->path,
+        .captures = request->match.captures,
+        .limits = &service->limits,
+        .arena = service->arena,
+        .holder = request_holder(request),
+        .device_known = device_known,
+        .context = service,
+        .query = query,
+        .query_end = query != NULL ? query + strlen(query) : NULL,
+        .media = request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE),
+        .body = request->body,
+        .body_size = request->body_size,
+        .job = &request->job,
+        .complaints = &request->complaints,
+    };
+    request->body = (struct block){0, 0};
+    enum kiln_status status = submission_read(&submission);
+    memcpy(format, submission.format, FORMAT_TEXT_MAX);
+    if (status == KILN_NOT_FOUND) {
+        return request_fault(request, status, "There is no %.200s here.", request->target);
+    }
+    return status == KILN_OK ? KILN_OK : request_fault(request, status, "%s", submission.detail);
+}
+
 /* All complaints at once: the fields', the format's, and the kind's own. */
 static enum kiln_status job_check(struct http_request *request) {
     struct job *job = &request->job;
     char named[FORMAT_TEXT_MAX];
-    enum kiln_status status = body_read(request, named);
+    enum kiln_status status = job_read(request, named);
     if (status != KILN_OK) {
         request->complaints.count = 0;
         return status;
@@ -232,7 +272,7 @@ static void load_run(struct offload_task *load) {
 static uint64_t load_size(const struct http_request *request) {
     const struct job_type *type = request->match.route->type;
     const char *media = request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
-    bool image = type->input == INPUT_IMAGE && body_media_binary(type, media);
+    bool image = type->input == INPUT_IMAGE && submission_media_binary(type, media);
     return image ? request->body_size / OFFLOAD_IMAGE_EASE : request->body_size;
 }
 

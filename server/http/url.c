@@ -1,45 +1,13 @@
 /*
- * url.c: splitting and percent-decoding of request targets.
+ * url.c: splitting of request targets.
  */
 #include "server/http/url.h"
 
-#include <stdint.h>
+#include "compute/codecs/pairs.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-
-static int hex_value(char c) {
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-bool url_decode(char *text, size_t size, bool plus, size_t *decoded) {
-    size_t out = 0;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-        if (c == '%') {
-            int high = i + 2 < size ? hex_value(text[i + 1]) : -1;
-            int low = i + 2 < size ? hex_value(text[i + 2]) : -1;
-            if (high < 0 || low < 0) {
-                return false;
-            }
-            c = (unsigned char)(high << 4 | low);
-            i += 2;
-        } else if (plus && c == '+') {
-            c = ' ';
-        }
-        if (c == 0 || c == 0x7f || (c < 0x20 && c != '\t' && c != '\n' && c != '\r')) {
-            return false;
-        }
-        text[out++] = (char)c;
-    }
-    text[out] = '\0';
-    *decoded = out;
-    return true;
-}
 
 /* "http://host:1/path" → "/path"; a bare "http://host" has the empty path. */
 static char *authority_skip(char *target) {
@@ -63,7 +31,7 @@ static enum kiln_status path_split(char *path, struct url *url, char *why, size_
             return KILN_NOT_FOUND;
         }
         url->segments[url->segment_count++] = at;
-        if (!url_decode(at, size, false, &size)) {
+        if (!percent_decode(at, size, false, &size)) {
             snprintf(why, why_size, "The path has a broken escape or a control character.");
             return KILN_MALFORMED;
         }
@@ -95,27 +63,4 @@ enum kiln_status url_parse(char *target, struct url *url, char *why, size_t why_
         return KILN_MALFORMED;
     }
     return path[1] == '\0' ? KILN_OK : path_split(path + 1, url, why, why_size);
-}
-
-bool url_next_pair(char **cursor, char *end, char **name, char **value, bool *broken) {
-    *broken = false;
-    while (*cursor < end && **cursor == '&') {
-        (*cursor)++;
-    }
-    if (*cursor >= end) {
-        return false;
-    }
-    char *start = *cursor;
-    char *stop = memchr(start, '&', (size_t)(end - start));
-    stop = stop != NULL ? stop : end;
-    *cursor = stop < end ? stop + 1 : end;
-    char *equals = memchr(start, '=', (size_t)(stop - start));
-    char *tail = equals != NULL ? equals + 1 : stop;
-    size_t size;
-    *name = start;
-    *value = tail;
-    /* the value first: the name's NUL takes the place of '=', the value's that of '&' */
-    *broken = !url_decode(tail, (size_t)(stop - tail), true, &size) ||
-              !url_decode(start, (size_t)((equals != NULL ? equals : stop) - start), true, &size);
-    return true;
 }

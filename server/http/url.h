@@ -29,12 +29,4 @@ struct url {
     segments. */
 enum kiln_status url_parse(char *target, struct url *url, char *why, size_t why_size);
 
-/** Decodes `size` bytes in place ('+' is a blank where `plus`), NUL-terminating in text[returned
-    size] (there must be a byte for it). False for a broken escape, a NUL or a control character. */
-bool url_decode(char *text, size_t size, bool plus, size_t *decoded);
-
-/** Next name and value of a query or form text between *cursor and `end`, decoded in place; *end
-    must be writable. Returns false at the end; `*broken` tells that an escape was bad. */
-bool url_next_pair(char **cursor, char *end, char **name, char **value, bool *broken);
-
 #endif

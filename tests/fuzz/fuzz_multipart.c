@@ -5,7 +5,7 @@
  */
 #include "tests/fuzz/expect.h"
 
-#include "server/http/multipart.h"
+#include "compute/submission/multipart.h"
 
 #define BOUNDARY "kiln-fuzz-4f1c0a9b7d"
 

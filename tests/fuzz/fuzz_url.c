@@ -5,6 +5,7 @@
  */
 #include "tests/fuzz/expect.h"
 
+#include "compute/codecs/pairs.h"
 #include "server/http/url.h"
 
 /* Decoded text may have line breaks and tabs, and no other control character. */
@@ -27,7 +28,7 @@ static void pairs_check(char *from, char *end) {
     char *cursor = from, *name, *value, *before = from;
     bool broken;
     size_t pairs = 0;
-    while (url_next_pair(&cursor, end, &name, &value, &broken)) {
+    while (pair_next(&cursor, end, &name, &value, &broken)) {
         EXPECT(cursor > before && cursor <= end && name >= from && value >= name && value <= end);
         if (!broken) {
             decoded_check(name, from, end);

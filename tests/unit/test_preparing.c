@@ -6,7 +6,7 @@
 
 #include "compute/codecs/csv.h"
 #include "compute/codecs/json.h"
-#include "server/api/input_arrays.h"
+#include "compute/submission/input_arrays.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

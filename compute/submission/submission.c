@@ -1,12 +1,15 @@
 /*
- * body.c: who reads which media type; names and texts into fields.
+ * submission.c: who reads which media type; names and texts into fields.
  */
-#include "server/api/body.h"
+#include "compute/submission/private.h"
 
 #include "compute/codecs/format.h"
+#include "compute/codecs/pairs.h"
 #include "compute/core/cancel.h"
-#include "server/http/multipart.h"
+#include "compute/core/shortage.h"
+#include "compute/submission/multipart.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -33,8 +36,27 @@ static enum format format_of_body(const char *media) {
     return format_by_media(media);
 }
 
+enum kiln_status reading_fault(struct reading *reading, enum kiln_status status, const char *format,
+                               ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(reading->submission->detail, sizeof reading->submission->detail, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+enum kiln_status reading_take(struct reading *reading, uint64_t size, struct block *block) {
+    struct submission *submission = reading->submission;
+    enum kiln_status status =
+        arena_take_for(submission->arena, submission->holder, size, NULL, block);
+    if (status == KILN_NO_MEMORY) {
+        shortage_log(submission->arena, submission->holder, size);
+    }
+    return status;
+}
+
 uint64_t reading_numbers_max(const struct reading *reading) {
-    const struct limits *limits = &reading->request->service->limits;
+    const struct limits *limits = reading->submission->limits;
     return limits->max_samples > limits->max_frequencies ? limits->max_samples
                                                          : limits->max_frequencies;
 }
@@ -49,38 +71,35 @@ const char *reading_blob(const struct reading *reading) {
 }
 
 bool reading_reserved(struct reading *reading, const char *name) {
-    const struct job_path *path = reading->request->match.route->path;
+    const struct job_path *path = reading->submission->path;
     bool fixed = path != NULL && path->format != FORMAT_NONE && strcmp(name, "format") == 0;
     for (const char *const *row = path != NULL ? path->reserved : NULL;
          !fixed && row != NULL && *row != NULL; row++) {
         fixed = strcmp(*row, name) == 0;
     }
     if (fixed) {
-        complaints_add(&reading->request->complaints, name, "is fixed by the address");
+        complaints_add(reading->submission->complaints, name, "is fixed by the address");
     }
     return fixed;
 }
 
 static void device_set(struct reading *reading, const char *text) {
-    struct http_request *request = reading->request;
-    struct dispatch *dispatch = service_enter(request->service);
-    bool known = dispatch == NULL ||
-                 (strlen(text) < sizeof request->job.device && dispatch_knows(dispatch, text));
-    if (dispatch != NULL) {
-        service_leave(request->service);
-    }
-    if (!known) {
-        complaints_add(&request->complaints, "device",
+    struct submission *submission = reading->submission;
+    struct job *job = submission->job;
+    if (strlen(text) >= sizeof job->device ||
+        (submission->device_known != NULL &&
+         !submission->device_known(text, submission->context))) {
+        complaints_add(submission->complaints, "device",
                        "is not a device of this daemon (GET /v1/devices lists them)");
     } else {
-        snprintf(request->job.device, sizeof request->job.device, "%s", text);
+        snprintf(job->device, sizeof job->device, "%s", text);
     }
 }
 
 bool reading_set_common(struct reading *reading, const char *name, const char *text) {
     bool format = strcmp(name, "format") == 0;
     bool *seen = format ? &reading->format_seen : &reading->device_seen;
-    struct complaints *complaints = &reading->request->complaints;
+    struct complaints *complaints = reading->submission->complaints;
     if (!format && strcmp(name, "device") != 0) {
         return false;
     }
@@ -89,7 +108,7 @@ bool reading_set_common(struct reading *reading, const char *name, const char *t
     } else if (text == NULL || *text == '\0' || strlen(text) >= FORMAT_TEXT_MAX) {
         complaints_add(complaints, name, "must be a short name");
     } else if (format) {
-        snprintf(reading->format, sizeof reading->format, "%s", text);
+        snprintf(reading->submission->format, FORMAT_TEXT_MAX, "%s", text);
     } else {
         device_set(reading, text);
     }
@@ -100,13 +119,12 @@ bool reading_set_common(struct reading *reading, const char *name, const char *t
 enum kiln_status reading_array(struct reading *reading, const char *name, enum kiln_status status,
                                struct array_ref array, const char *why) {
     if (status == KILN_MALFORMED || status == KILN_INVALID) {
-        complaints_add(&reading->request->complaints, name, "%s", why);
+        complaints_add(reading->submission->complaints, name, "%s", why);
         form_mark(&reading->form, name);
         return KILN_OK;
     }
     if (status != KILN_OK) {
-        return request_fault(reading->request, status,
-                             "There is no room for the numbers of \"%s\".", name);
+        return reading_fault(reading, status, "There is no room for the numbers of \"%s\".", name);
     }
     form_set_array(&reading->form, name, array);
     return KILN_OK;
@@ -116,7 +134,7 @@ enum kiln_status reading_set_text(struct reading *reading, const char *name, cha
                                   size_t size) {
     const struct field *field = form_find(&reading->form, name);
     if (strlen(text) != size) {
-        complaints_add(&reading->request->complaints, name, "holds a NUL byte");
+        complaints_add(reading->submission->complaints, name, "holds a NUL byte");
         return KILN_OK;
     }
     if (reading_reserved(reading, name) || reading_set_common(reading, name, text)) {
@@ -138,13 +156,13 @@ enum kiln_status reading_set_text(struct reading *reading, const char *name, cha
 }
 
 enum kiln_status reading_count(struct reading *reading, const char *what) {
-    if (reading->pairs++ < READING_PAIRS_MAX) {
+    if (reading->pairs++ < SUBMISSION_PAIRS_MAX) {
         return KILN_OK;
     }
-    return request_fault(reading->request, KILN_MALFORMED,
+    return reading_fault(reading, KILN_MALFORMED,
                          "The request has more than %d fields; the last ones are in its %s. A job "
                          "has a few dozen (GET /v1/jobs/types), and each is given once.",
-                         READING_PAIRS_MAX, what);
+                         SUBMISSION_PAIRS_MAX, what);
 }
 
 /* Names and values of a query, or of a form in the body. */
@@ -153,9 +171,9 @@ static enum kiln_status pairs_read(struct reading *reading, char *text, char *en
     char *name, *value;
     bool broken;
     enum kiln_status status = KILN_OK;
-    while (status == KILN_OK && url_next_pair(&text, end, &name, &value, &broken)) {
+    while (status == KILN_OK && pair_next(&text, end, &name, &value, &broken)) {
         if (broken) {
-            return request_fault(reading->request, KILN_MALFORMED,
+            return reading_fault(reading, KILN_MALFORMED,
                                  "The %s has a broken escape or a control character.", what);
         }
         status = reading_count(reading, what);
@@ -267,7 +285,7 @@ static enum kiln_status read_multipart(struct reading *reading, char *bytes, siz
             return status;
         }
     }
-    return status == KILN_OK ? KILN_OK : request_fault(reading->request, status, "%s", why);
+    return status == KILN_OK ? KILN_OK : reading_fault(reading, status, "%s", why);
 }
 
 struct reader {
@@ -294,17 +312,17 @@ static const struct reader *reader_find(const struct job_type *type, const char 
     return media != NULL && type_accepts(type, format_of_body(media)) ? &input : NULL;
 }
 
-bool body_media_known(const struct job_type *type, const char *media) {
+bool submission_media_known(const struct job_type *type, const char *media) {
     return reader_find(type, media) != NULL;
 }
 
-bool body_media_binary(const struct job_type *type, const char *media) {
+bool submission_media_binary(const struct job_type *type, const char *media) {
     const struct reader *reader = reader_find(type, media);
     return reader != NULL && reader->input;
 }
 
-void body_media_list(const struct job_type *type, void (*each)(const char *media, void *context),
-                     void *context) {
+void submission_media_list(const struct job_type *type,
+                           void (*each)(const char *media, void *context), void *context) {
     for (const enum format *row = type->accepts; row != NULL && *row != FORMAT_NONE; row++) {
         const char *media = format_row(*row)->media;
         if (strcmp(media, JSON_MEDIA) != 0 && strcmp(media, ANY_MEDIA) != 0) {
@@ -323,78 +341,80 @@ void body_media_list(const struct job_type *type, void (*each)(const char *media
 
 /* After the query: a path may depend on other fields (the depth of a tile on its samples). */
 static enum kiln_status captures_read(struct reading *reading) {
-    struct http_request *request = reading->request;
-    const struct job_path *path = request->match.route->path;
+    struct submission *submission = reading->submission;
+    const struct job_path *path = submission->path;
     if (path == NULL) {
         return KILN_OK;
     }
     enum kiln_status status =
-        path->bind(request->match.captures, request->job.params, &request->complaints);
+        path->bind(submission->captures, submission->job->params, submission->complaints);
     if (status != KILN_OK) {
-        return request_fault(request, status, "There is no %.200s here.", request->target);
+        return reading_fault(reading, status, "There is no such place in %s.", path->pattern);
     }
     return KILN_OK;
 }
 
 static enum kiln_status sources_read(struct reading *reading) {
-    struct http_request *request = reading->request;
-    char *query = request->url.query;
+    struct submission *submission = reading->submission;
     enum kiln_status status = KILN_OK;
-    if (query != NULL) {
-        status = pairs_read(reading, query, query + strlen(query), "query");
+    if (submission->query != NULL) {
+        status = pairs_read(reading, submission->query, submission->query_end, "query");
     }
     if (status == KILN_OK) {
         status = captures_read(reading);
     }
-    if (status != KILN_OK || request->body_size == 0) {
+    if (status != KILN_OK || submission->body_size == 0) {
         return status;
     }
-    const char *media = request_header(request, MHD_HTTP_HEADER_CONTENT_TYPE);
-    const struct reader *reader = reader_find(reading->type, media);
-    char *bytes = arena_at(request->service->arena, request->body.offset);
-    bytes[request->body_size] = '\0';
-    return reader->read(reading, bytes, (size_t)request->body_size, media);
+    const struct reader *reader = reader_find(reading->type, submission->media);
+    if (reader == NULL) {
+        return reading_fault(reading, KILN_MEDIA_TYPE, "%s does not take a body of this type.",
+                             reading->type->name);
+    }
+    char *bytes = arena_at(submission->arena, submission->body.offset);
+    bytes[submission->body_size] = '\0';
+    return reader->read(reading, bytes, (size_t)submission->body_size, submission->media);
 }
 
 /* The job's input block is the body itself, a block of its own (base64), or the arrays. */
 static void blocks_settle(struct reading *reading, enum kiln_status status) {
-    struct http_request *request = reading->request;
-    struct arena *arena = request->service->arena;
+    struct submission *submission = reading->submission;
+    struct arena *arena = submission->arena;
     if (status == KILN_OK && reading->input_in_body) {
-        request->job.body = request->body;
-        request->body = (struct block){0, 0};
-    } else if (status == KILN_OK && reading->series.used > 0 && request->job.body.size == 0) {
+        submission->job->body = submission->body;
+        submission->body = (struct block){0, 0};
+    } else if (status == KILN_OK && reading->series.used > 0 && submission->job->body.size == 0) {
         arena_trim(arena, &reading->series.block, reading->series.used);
-        request->job.body = reading->series.block;
-        request->job.input.kind = INPUT_SERIES;
-        request->job.input.offset = 0;
-        request->job.input.size = reading->series.used;
+        submission->job->body = reading->series.block;
+        submission->job->input.kind = INPUT_SERIES;
+        submission->job->input.offset = 0;
+        submission->job->input.size = reading->series.used;
         reading->series.block = (struct block){0, 0};
     }
-    arena_give(arena, &request->body);
+    arena_give(arena, &submission->body);
     arena_give(arena, &reading->series.block);
 }
 
-enum kiln_status body_read(struct http_request *request, char format[FORMAT_TEXT_MAX]) {
+enum kiln_status submission_read(struct submission *submission) {
     struct reading reading = {
-        .request = request,
-        .type = request->match.route->type,
-        .series = {.arena = request->service->arena, .holder = request_holder(request)},
+        .submission = submission,
+        .type = submission->type,
+        .series = {.arena = submission->arena, .holder = submission->holder},
     };
-    form_init(&reading.form, reading.type->fields, request->job.params, &request->complaints);
-    request->job.input.kind = INPUT_NONE;
+    submission->detail[0] = submission->format[0] = '\0';
+    form_init(&reading.form, reading.type->fields, submission->job->params, submission->complaints);
+    submission->job->input.kind = INPUT_NONE;
     enum kiln_status status = sources_read(&reading);
-    if (status == KILN_OK && reading.type->columns != NULL) {
+    if (status == KILN_OK && reading.type->table != NULL) {
         status = reading_table(&reading);
     }
     if (status == KILN_OK) {
         form_finish(&reading.form);
         if (reading.type->input == INPUT_IMAGE && !reading.input_seen) {
-            complaints_add(&request->complaints, reading_blob(&reading),
+            complaints_add(submission->complaints, reading_blob(&reading),
                            "is missing: send an image as the body");
         }
     }
     blocks_settle(&reading, status);
-    memcpy(format, reading.format, FORMAT_TEXT_MAX);
     return status;
 }

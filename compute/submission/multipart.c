@@ -1,7 +1,7 @@
 /*
  * multipart.c: delimiters, part headers, parts.
  */
-#include "server/http/multipart.h"
+#include "compute/submission/multipart.h"
 
 #include <stdio.h>
 #include <string.h>

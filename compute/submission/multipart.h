@@ -7,8 +7,8 @@
  * Threads: one owner. Ownership: parts point into the body, which the reader changes (a part's data
  * is ended by a NUL where the next delimiter began).
  */
-#ifndef KILN_SERVER_HTTP_MULTIPART_H
-#define KILN_SERVER_HTTP_MULTIPART_H
+#ifndef KILN_COMPUTE_SUBMISSION_MULTIPART_H
+#define KILN_COMPUTE_SUBMISSION_MULTIPART_H
 
 #include "compute/core/status.h"
 

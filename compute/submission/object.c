@@ -1,9 +1,9 @@
 /*
- * body_json.c: JSON objects, their arrays and their base64 texts.
+ * object.c: JSON objects, their arrays and their base64 texts.
  *
  * The text is validated once and walked where it lies; arrays go straight to doubles in the arena.
  */
-#include "server/api/body.h"
+#include "compute/submission/private.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -119,19 +119,19 @@ static enum kiln_status array_read(struct reading *reading, const char *name,
 /* A string without escapes is base64 as it stands; others are unescaped into a block first. */
 static enum kiln_status blob_read(struct reading *reading, const char *name,
                                   const struct json_value *value) {
-    struct arena *arena = reading->request->service->arena;
+    struct arena *arena = reading->submission->arena;
     struct block plain = {0, 0};
     if (value->type != JSON_STRING) {
-        complaints_add(&reading->request->complaints, name, "must be a base64 text");
+        complaints_add(reading->submission->complaints, name, "must be a base64 text");
         reading->input_seen = true;
         return KILN_OK;
     }
     if (memchr(value->text, '\\', value->size) == NULL) {
         return reading_base64(reading, name, value->text + 1, value->size - 2);
     }
-    enum kiln_status status = request_take(reading->request, value->size, NULL, &plain);
+    enum kiln_status status = reading_take(reading, value->size, &plain);
     if (status != KILN_OK) {
-        return request_fault(reading->request, status, "There is no room for \"%s\" now.", name);
+        return reading_fault(reading, status, "There is no room for \"%s\" now.", name);
     }
     char *text = arena_at(arena, plain.offset);
     size_t size = json_string(value, text, value->size);
@@ -176,11 +176,10 @@ enum kiln_status reading_json(struct reading *reading, const char *text, size_t 
     size_t cursor = 0;
     enum kiln_status status = json_check(text, size, &object, why, sizeof why);
     if (status != KILN_OK) {
-        return request_fault(reading->request, status, "The JSON body is broken: %s", why);
+        return reading_fault(reading, status, "The JSON body is broken: %s", why);
     }
     if (object.type != JSON_OBJECT) {
-        return request_fault(reading->request, KILN_MALFORMED,
-                             "The JSON body must be an object of fields.");
+        return reading_fault(reading, KILN_MALFORMED, "The JSON body must be an object of fields.");
     }
     while (status == KILN_OK && json_next_member(&object, &cursor, name, sizeof name, &value)) {
         status = reading_count(reading, "JSON object");

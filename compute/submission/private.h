@@ -1,60 +1,40 @@
 /*
- * body.h: query and body of a request into a job's parameters and input.
- *
- * One table says which media types there are and who reads each. Whatever the source, a name and
- * a text, or a name and a JSON value, end in the job's field table; the fields common to all jobs
- * (`format`, `device`) are taken out before.
- *
- * Threads: one owner (the listener's thread, or a loader's for large bodies). At a cancellation
- * point (compute/core/cancel.h) reading ends with any status: whoever asked for it knows why.
+ * private.h: what the readers of a submission share: submission.c (media types, names with texts),
+ * object.c (JSON), blobs.c (pictures and tables as bytes), table.c (tables to arrays).
  */
-#ifndef KILN_SERVER_API_BODY_H
-#define KILN_SERVER_API_BODY_H
+#ifndef KILN_COMPUTE_SUBMISSION_PRIVATE_H
+#define KILN_COMPUTE_SUBMISSION_PRIVATE_H
 
 #include "compute/codecs/json.h"
-#include "server/api/input_arrays.h"
-#include "server/http/request.h"
-
-#define FORMAT_TEXT_MAX   32
-#define READING_PAIRS_MAX 256 /* names with values in query and body together */
+#include "compute/submission/input_arrays.h"
+#include "compute/submission/submission.h"
 
 /** A table that was sent: it is read when all fields are known, because they say how. */
 struct sent_table {
-    const char *bytes; /* in the request's body block; NULL: there is none */
+    const char *bytes; /* in the body block; NULL: there is none */
     size_t size;
     enum format format;
 };
 
-/** A request being read. */
+/** A submission being read. */
 struct reading {
-    struct http_request *request; /* its job, body and complaints are filled */
+    struct submission *submission;
     const struct job_type *type;
     struct form form;
     struct series series;
     struct sent_table table;
     char missing[128]; /* the first missing sample of the table, for a message; "" for none */
-    char format[FORMAT_TEXT_MAX]; /* the member `format`, "" if not given */
     bool format_seen, device_seen;
     bool input_seen;
     int pairs;          /* read so far, of query and body */
-    bool input_in_body; /* the input lies in the request's body block */
+    bool input_in_body; /* the input lies in the body block */
 };
 
-/** True if this media type (parameters ignored; NULL for none) can be read for this kind. */
-bool body_media_known(const struct job_type *type, const char *media);
-/** True if a body of this type is the input itself, not fields. */
-bool body_media_binary(const struct job_type *type, const char *media);
-/** The media types that a kind takes, each once: calls `each` until it has seen all. */
-void body_media_list(const struct job_type *type, void (*each)(const char *media, void *context),
-                     void *context);
-
-/** Fills the request's job from captures, query and body; complaints are collected. KILN_OK even
-    with complaints; anything else is noted as the request's fault (400, 415, 503 …). The body
-    block is given back, or has moved to the job. `format` receives the member `format` or "". */
-enum kiln_status body_read(struct http_request *request, char format[FORMAT_TEXT_MAX]);
-
-/* For the readers (body.c, body_json.c, body_input.c) */
-
+/** Notes what is wrong (printf format); returns `status`. */
+enum kiln_status reading_fault(struct reading *reading, enum kiln_status status, const char *format,
+                               ...) __attribute__((format(printf, 3, 4)));
+/** A block of the holder's share. The log is told where there is no room. */
+enum kiln_status reading_take(struct reading *reading, uint64_t size, struct block *block);
 /** Counts a name with its value, found in `what`; KILN_MALFORMED, noted, for one too many. */
 enum kiln_status reading_count(struct reading *reading, const char *what);
 /** Sets a field from text; `size` bytes followed by a NUL. */
