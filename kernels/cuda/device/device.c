@@ -5,17 +5,11 @@
  * so that a job finds nothing left to do. Worker and probe, their main threads.
  */
 #include "kernels/cuda/device/device.h"
-#include "kernels/cuda/device/stream.h"
+#include "kernels/cuda/device/kept.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-const struct kernel_row *const kernel_rows[KERNEL_COUNT] = {
-#define X(symbol, name, args) [KERNEL_##symbol] = &name##_row,
-    KILN_KERNELS(X) KILN_KERNELS_OFFERED(X)
-#undef X
-};
 
 static int attribute(CUdevice handle, CUdevice_attribute which) {
     int value = 0;
@@ -53,7 +47,7 @@ static void enumerate_one(struct text *json, int index) {
     text_string(json, "}");
 }
 
-static enum kiln_status device_enumerate(struct text *json, char *why, size_t why_size) {
+enum kiln_status device_enumerate(struct text *json, char *why, size_t why_size) {
     int count = 0;
     enum kiln_status status = driver_load(why, why_size);
     if (status == KILN_OK) {
@@ -71,7 +65,7 @@ static enum kiln_status device_enumerate(struct text *json, char *why, size_t wh
 /* The longest part of opening. A driver that is too old for the code is the likely failure. */
 static enum kiln_status module_load(struct device *device, enum kernel_id id, char *why,
                                     size_t why_size) {
-    CUresult result = driver.cuModuleLoadData(&device->modules[id], kernel_rows[id]->image);
+    CUresult result = driver.cuModuleLoadData(&device->modules[id], device->kernels[id]->image);
     if (result == CUDA_ERROR_NO_BINARY_FOR_GPU || result == CUDA_ERROR_UNSUPPORTED_PTX_VERSION ||
         result == CUDA_ERROR_INVALID_IMAGE || result == CUDA_ERROR_INVALID_SOURCE) {
         snprintf(why, why_size,
@@ -112,7 +106,10 @@ static enum kiln_status function_load(CUmodule module, const struct function_row
 static enum kiln_status kernels_load(struct device *device, char *why, size_t why_size) {
     enum kiln_status status = KILN_OK;
     for (int id = 0; status == KILN_OK && id < KERNEL_COUNT; id++) {
-        const struct kernel_row *row = kernel_rows[id];
+        const struct kernel_row *row = device->kernels[id];
+        if (row == NULL) {
+            continue;
+        }
         status = module_load(device, (enum kernel_id)id, why, why_size);
         for (int i = 0; status == KILN_OK && i < row->count; i++) {
             status = function_load(device->modules[id], &row->functions[i],
@@ -145,7 +142,7 @@ static enum kiln_status facts_read(struct device *device, int number, char *why,
     return explain(result, "asking the GPU for its properties", why, why_size);
 }
 
-static void device_close(struct device *device) {
+void device_close(struct device *device) {
     if (!device) {
         return;
     }
@@ -154,7 +151,7 @@ static void device_close(struct device *device) {
         while (device->pin_count > 0) {
             driver.cuMemHostUnregister(device->pins[--device->pin_count].base);
         }
-        sines_finish(device);
+        kept_device_finish(device);
         for (int id = 0; id < KERNEL_COUNT; id++) {
             if (device->modules[id]) {
                 driver.cuModuleUnload(device->modules[id]);
@@ -166,8 +163,8 @@ static void device_close(struct device *device) {
     free(device);
 }
 
-static enum kiln_status device_open(int index, const struct device_options *options,
-                                    struct device **device, char *why, size_t why_size) {
+enum kiln_status device_open(kernel_table kernels, int index, const struct device_options *options,
+                             struct device **device, char *why, size_t why_size) {
     *device = NULL;
     int number = driver_narrow(index);
     enum kiln_status status = driver_load(why, why_size);
@@ -179,6 +176,7 @@ static enum kiln_status device_open(int index, const struct device_options *opti
         snprintf(why, why_size, "out of memory");
         return KILN_NO_MEMORY;
     }
+    made->kernels = kernels;
     made->index = index;
     made->max_bytes = options ? options->max_bytes : 0;
     status = facts_read(made, number, why, why_size);
@@ -187,8 +185,10 @@ static enum kiln_status device_open(int index, const struct device_options *opti
                          "making a context", why, why_size);
     }
     if (status == KILN_OK) {
-        sines_init(made);
         status = explain(driver.cuCtxSetCurrent(made->context), "making a context", why, why_size);
+    }
+    if (status == KILN_OK) {
+        status = kept_device_init(made, why, why_size);
     }
     if (status == KILN_OK) {
         status = kernels_load(made, why, why_size);
@@ -201,7 +201,7 @@ static enum kiln_status device_open(int index, const struct device_options *opti
     return KILN_OK;
 }
 
-static enum kiln_status device_pin(struct device *device, void *base, size_t size) {
+enum kiln_status device_pin(struct device *device, void *base, size_t size) {
     if (device->pin_count == PINS_MAX) {
         return KILN_NO_MEMORY;
     }
@@ -219,36 +219,3 @@ static enum kiln_status device_pin(struct device *device, void *base, size_t siz
     }
     return result == CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED ? KILN_OK : driver_status(result);
 }
-
-static bool device_offers(enum kernel_id id) {
-    return (unsigned)id < KERNEL_COUNT;
-}
-
-extern __attribute__((visibility("default"))) const struct backend kiln_backend;
-
-const struct backend kiln_backend = {
-    .abi = BACKEND_ABI,
-    .name = "cuda",
-    .gather = GROUP_MAX,
-    .enumerate = device_enumerate,
-    .open = device_open,
-    .close = device_close,
-    .describe = device_describe,
-    .pin = device_pin,
-    .stream_create = stream_create,
-    .stream_destroy = stream_destroy,
-    .begin = stream_begin,
-    .rest = stream_rest,
-    .phase = stream_phase,
-    .upload = stream_upload,
-    .reserve = stream_reserve,
-    .host = stream_host,
-    .result = stream_result,
-    .download = stream_download,
-    .mapped = stream_mapped,
-    .offers = device_offers,
-    .launch = stream_run,
-    .wait = stream_wait,
-    .finish = stream_finish,
-    .error = stream_error,
-};

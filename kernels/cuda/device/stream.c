@@ -9,6 +9,7 @@
  * Thread: the slot's.
  */
 #include "kernels/cuda/device/stream.h"
+#include "kernels/cuda/device/kept.h"
 #include "kernels/cuda/device/range.h"
 
 #include <stdio.h>
@@ -60,17 +61,6 @@ static enum kiln_status mapped_create(struct stream *stream) {
     return stream_check(stream, result, "mapped host memory");
 }
 
-static enum kiln_status kept_create(struct stream *stream) {
-    CUdeviceptr address = 0;
-    CUresult result = driver.cuMemAlloc(&address, sizeof *stream->kept);
-    if (result == CUDA_SUCCESS) {
-        stream->kept = (struct kept *)(uintptr_t)address;
-        stream->busy = true;
-        result = driver.cuMemsetD8Async(address, 0, sizeof *stream->kept, stream->handle);
-    }
-    return stream_check(stream, result, "device memory");
-}
-
 static size_t scratch_bytes(const struct device *device) {
     uint64_t most = device->max_bytes > 0 ? device->max_bytes : device->total_bytes;
     uint64_t share = most / SCRATCH_SHARE;
@@ -100,7 +90,7 @@ enum kiln_status stream_create(struct device *device, struct stream **stream) {
         status = mapped_create(made);
     }
     if (status == KILN_OK) {
-        status = kept_create(made);
+        status = kept_stream_init(made);
     }
     if (status == KILN_OK) {
         status = stream_check(
@@ -129,9 +119,7 @@ void stream_destroy(struct stream *stream) {
     }
     stream_memory_finish(&stream->host);
     stream_memory_finish(&stream->scratch);
-    if (stream->kept) {
-        driver.cuMemFree((CUdeviceptr)(uintptr_t)stream->kept);
-    }
+    kept_stream_finish(stream);
     if (stream->mapped) {
         driver.cuMemFreeHost(stream->mapped);
     }
@@ -248,7 +236,7 @@ enum kiln_status stream_begin(struct stream *stream, struct control *control) {
     }
     if (status == KILN_OK) {
         active_set(stream, true);
-        sines_give(stream);
+        kept_release(stream);
         mapped_reset(stream);
         stream->control = control;
         stream_memory_rewind(&stream->scratch);
@@ -370,14 +358,14 @@ enum kiln_status stream_run(struct stream *stream, enum kernel_id id, const void
     if (stream->fault != KILN_OK) {
         return stream->fault;
     }
-    if ((unsigned)id >= KERNEL_COUNT) {
+    if ((unsigned)id >= KERNEL_COUNT || stream->device->kernels[id] == NULL) {
         return KILN_UNSUPPORTED;
     }
     if (stream_cancelled(stream)) {
         return KILN_CANCELLED;
     }
     enum kiln_status status = span_open(stream, false);
-    return status == KILN_OK ? kernel_rows[id]->launch(stream, args) : status;
+    return status == KILN_OK ? stream->device->kernels[id]->launch(stream, args) : status;
 }
 
 unsigned stream_resident(const struct stream *stream, enum kernel_id id, int index, int warps) {
@@ -453,7 +441,7 @@ enum kiln_status stream_finish(struct stream *stream, struct timing *timing) {
         status = drain(stream);
     }
     if (status == KILN_OK) {
-        sines_give(stream);
+        kept_release(stream);
         status = spans_add(stream, timing);
     }
     /* Phases may start anew, with the memory of this job, without another begin. */

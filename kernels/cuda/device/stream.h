@@ -14,7 +14,6 @@
 
 #include "kernels/cuda/device/device.h"
 #include "kernels/cuda/device/stream_memory.h"
-#include "kernels/cuda/mandelbrot/mandelbrot_grid.h"
 
 #define SPANS_MAX 12
 
@@ -24,10 +23,10 @@ struct span {
     int start, stop; /* events */
 };
 
-/** Device memory that stays as it is between jobs; zero when the stream is made. */
+/** What one kernel keeps with a stream, by its kept_row; NULL where that says 0. */
 struct kept {
-    uint32_t counters[2][MANDELBROT_WORDS]; /* used in turn: a launch clears the other's */
-    float thresholds[256];                  /* of `colorize`: costly, and they rarely change */
+    void *state;
+    void *memory; /* of the device */
 };
 
 struct stream {
@@ -49,10 +48,9 @@ struct stream {
     CUdeviceptr mapped_address;
     enum kiln_status fault; /* sticky: KILN_OK or KILN_DEVICE_FAULT */
     char error[256];
-    struct sines_entry *sines[SINES_HELD]; /* tables in use, NULL after the last */
-    struct kept *kept;
-    int turn;                 /* which counters are 0 */
-    double vmin, vmax, gamma; /* of kept->thresholds */
+    struct kept kept[KERNEL_COUNT];
+    CUdeviceptr kept_memory; /* all of it */
+    uint32_t holds; /* kernels whose kept_row.release is due after the job: bit KERNEL_… */
 };
 
 /** Shape of a launch. */
@@ -78,6 +76,19 @@ enum kiln_status stream_run(struct stream *stream, enum kernel_id id, const void
 enum kiln_status stream_wait(struct stream *stream);
 enum kiln_status stream_finish(struct stream *stream, struct timing *timing);
 const char *stream_error(struct stream *stream);
+
+/** What kernel `id` keeps with the stream. */
+static inline struct kept stream_kept(const struct stream *stream, enum kernel_id id) {
+    return stream->kept[id];
+}
+/** What kernel `id` keeps with the stream's device: all streams' at once. */
+static inline void *device_kept(const struct device *device, enum kernel_id id) {
+    return device->kept[id];
+}
+/** Has the kernel's kept_row.release called once the device has done this job's work. */
+static inline void stream_hold(struct stream *stream, enum kernel_id id) {
+    stream->holds |= UINT32_C(1) << id;
+}
 
 /** Keeps the error's text and returns its status; KILN_OK for success. */
 enum kiln_status stream_check(struct stream *stream, CUresult result, const char *what);

@@ -14,6 +14,16 @@ enum { COLORIZE_PLAIN, COLORIZE_SHADED, COLORIZE_INDEXED };
 
 extern const unsigned char kiln_image_colorize[];
 
+/* Device memory of a stream: costly, and they rarely change. */
+struct thresholds {
+    float values[256];
+};
+
+/* Host memory of a stream: what they are of. */
+struct scale {
+    double vmin, vmax, gamma;
+};
+
 static const struct function_row functions[] = {
     [COLORIZE_PLAIN] = {.name = "colorize_plain", .warps = WARPS},
     [COLORIZE_SHADED] = {.name = "colorize_shaded", .warps = WARPS},
@@ -23,18 +33,18 @@ static const struct function_row functions[] = {
 /* Brings the stream's thresholds up to date. The driver copies pageable memory before it returns.
  */
 static enum kiln_status thresholds_fill(struct stream *stream, const struct colorize_args *args) {
-    if (stream->vmin == args->vmin && stream->vmax == args->vmax && stream->gamma == args->gamma) {
+    const struct kept kept = stream_kept(stream, KERNEL_COLORIZE);
+    struct scale *scale = kept.state;
+    if (scale->vmin == args->vmin && scale->vmax == args->vmax && scale->gamma == args->gamma) {
         return KILN_OK;
     }
     float values[256];
     colorize_thresholds(args, values);
-    CUdeviceptr address = (CUdeviceptr)(uintptr_t)stream->kept->thresholds;
+    CUdeviceptr address = (CUdeviceptr)(uintptr_t)kept.memory;
     CUresult result = driver.cuMemcpyHtoDAsync(address, values, sizeof values, stream->handle);
     bool copied = result == CUDA_SUCCESS;
     stream->busy = true;
-    stream->vmin = args->vmin;
-    stream->vmax = copied ? args->vmax : 0.0;
-    stream->gamma = args->gamma;
+    *scale = (struct scale){args->vmin, copied ? args->vmax : 0.0, args->gamma};
     return stream_check(stream, result, "upload");
 }
 
@@ -48,6 +58,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         snprintf(stream->error, sizeof stream->error, "an index cannot be a mean of colours");
         return KILN_UNSUPPORTED;
     }
+    const struct thresholds *thresholds = stream_kept(stream, KERNEL_COLORIZE).memory;
     enum kiln_status status = thresholds_fill(stream, args);
     if (status != KILN_OK) {
         return status;
@@ -67,7 +78,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .vmin = (float)args->vmin,
         .inverse_range = (float)(1.0 / (args->vmax - args->vmin)),
         .gamma = (float)args->gamma,
-        .thresholds = stream->kept->thresholds,
+        .thresholds = thresholds->values,
     };
     int function = args->indexed ? COLORIZE_INDEXED
                    : args->shade ? COLORIZE_SHADED
@@ -87,4 +98,5 @@ const struct kernel_row colorize_row = {
     .functions = functions,
     .count = 3,
     .launch = launch,
+    .kept = {.stream_size = sizeof(struct scale), .stream_memory = sizeof(struct thresholds)},
 };

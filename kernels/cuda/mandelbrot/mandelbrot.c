@@ -17,6 +17,16 @@ enum { MANDELBROT_FP32, MANDELBROT_FP64, MANDELBROT_VIEWS_FP32, MANDELBROT_VIEWS
 
 extern const unsigned char kiln_image_mandelbrot[];
 
+/* Device memory of a stream. */
+struct counters {
+    uint32_t words[2][MANDELBROT_WORDS]; /* used in turn: a launch clears the other's */
+};
+
+/* Host memory of a stream. */
+struct turn {
+    int zero; /* which counters are 0 */
+};
+
 static const struct function_row functions[] = {
     [MANDELBROT_FP32] = {.name = "mandelbrot_fp32", .warps = WARPS},
     [MANDELBROT_FP64] = {.name = "mandelbrot_fp64", .warps = WARPS},
@@ -46,6 +56,9 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
                  (unsigned long)SAMPLES_MAX);
         return KILN_UNSUPPORTED;
     }
+    const struct kept kept = stream_kept(stream, KERNEL_MANDELBROT);
+    struct counters *counters = kept.memory;
+    struct turn *turn = kept.state;
     struct mandelbrot_grid grid = {
         .samples = (uint32_t)samples,
         .groups = (uint32_t)groups,
@@ -58,8 +71,8 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .max_iter = (uint32_t)args->max_iter,
         .may_return = args->escape_radius * args->escape_radius < 4.05,
         .continuous = args->continuous && args->smooth,
-        .counters = stream->kept->counters[stream->turn],
-        .next = stream->kept->counters[!stream->turn],
+        .counters = counters->words[turn->zero],
+        .next = counters->words[!turn->zero],
         .stop = stream_stop_flag(stream),
         .count = args->count,
         .smooth = args->smooth,
@@ -74,7 +87,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
     enum kiln_status status =
         stream_launch(stream, KERNEL_MANDELBROT, function, &shape, &grid, "mandelbrot");
     if (status == KILN_OK) {
-        stream->turn = !stream->turn;
+        turn->zero = !turn->zero;
     }
     return status;
 }
@@ -84,4 +97,5 @@ const struct kernel_row mandelbrot_row = {
     .functions = functions,
     .count = sizeof functions / sizeof functions[0],
     .launch = launch,
+    .kept = {.stream_size = sizeof(struct turn), .stream_memory = sizeof(struct counters)},
 };

@@ -6,14 +6,22 @@
  * matrices as lines, for this launch alone.
  */
 #include "kernels/cuda/spectral/sines.h"
-#include "kernels/cuda/device/stream.h"
 
 #define GRAIN  ((size_t)256)
 #define WARPS  8
 #define BLOCKS 8 /* a multiprocessor, at most */
 
+static struct sines *sines_of(const struct device *device) {
+    return device_kept(device, KERNEL_SPECTRAL);
+}
+
+static struct sines_entry **held_by(const struct stream *stream) {
+    struct sines_held *held = stream_kept(stream, KERNEL_SPECTRAL).state;
+    return held->entries;
+}
+
 void sines_init(struct device *device) {
-    struct sines *sines = &device->sines;
+    struct sines *sines = sines_of(device);
     pthread_mutex_init(&sines->lock, NULL);
     sines->budget = (size_t)(device->total_bytes / SINES_PART);
     sines->budget = sines->budget < SINES_MAXIMUM ? sines->budget : SINES_MAXIMUM;
@@ -23,12 +31,12 @@ static void entry_free(struct device *device, struct sines_entry *entry) {
     driver.cuMemFree(entry->memory);
     driver.cuEventDestroy(entry->ready);
     atomic_fetch_sub(&device->used, entry->bytes);
-    device->sines.bytes -= entry->bytes;
+    sines_of(device)->bytes -= entry->bytes;
     *entry = (struct sines_entry){0};
 }
 
 void sines_finish(struct device *device) {
-    struct sines *sines = &device->sines;
+    struct sines *sines = sines_of(device);
     for (int i = 0; i < SINES_MAX; i++) {
         if (sines->entries[i].memory) {
             entry_free(device, &sines->entries[i]);
@@ -113,7 +121,7 @@ static struct sines_entry *entry_find(struct sines *sines, int64_t length, bool 
 
 /* An empty place with room in the budget for `bytes`; what nobody uses gives way, oldest first. */
 static struct sines_entry *place(struct device *device, size_t bytes) {
-    struct sines *sines = &device->sines;
+    struct sines *sines = sines_of(device);
     if (bytes > sines->budget) {
         return NULL;
     }
@@ -143,7 +151,7 @@ static bool entry_allocate(struct device *device, struct sines_entry *entry, siz
         if (driver.cuMemAlloc(&entry->memory, bytes) == CUDA_SUCCESS) {
             if (driver.cuEventCreate(&entry->ready, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS) {
                 entry->bytes = bytes;
-                device->sines.bytes += bytes;
+                sines_of(device)->bytes += bytes;
                 return true;
             }
             driver.cuMemFree(entry->memory);
@@ -175,13 +183,15 @@ static struct sines_entry *entry_make(struct stream *stream, int64_t length, enu
 
 /* Counts the stream as a user; false where it uses too many already. */
 static bool entry_hold(struct stream *stream, struct sines_entry *entry) {
+    struct sines_entry **held = held_by(stream);
     for (int i = 0; i < SINES_HELD; i++) {
-        if (stream->sines[i] == entry) {
+        if (held[i] == entry) {
             return true;
         }
-        if (!stream->sines[i]) {
-            stream->sines[i] = entry;
+        if (!held[i]) {
+            held[i] = entry;
             entry->users++;
+            stream_hold(stream, KERNEL_SPECTRAL);
             return true;
         }
     }
@@ -201,9 +211,9 @@ static enum kiln_status entry_await(struct stream *stream, struct sines_entry *e
 
 static enum kiln_status kept_take(struct stream *stream, int64_t length, enum form form,
                                   struct sine_table *table) {
-    struct sines *sines = &stream->device->sines;
+    struct sines *sines = sines_of(stream->device);
     struct sines_entry *entry = entry_find(sines, length, form == FORM_CHIRP);
-    bool room = !stream->sines[SINES_HELD - 1];
+    bool room = !held_by(stream)[SINES_HELD - 1];
     if (!entry && room) {
         entry = entry_make(stream, length, form);
     }
@@ -231,7 +241,7 @@ static enum kiln_status loose_take(struct stream *stream, int64_t length, enum f
 
 static enum kiln_status take(struct stream *stream, int64_t length, enum form form,
                              struct sine_table *table) {
-    struct sines *sines = &stream->device->sines;
+    struct sines *sines = sines_of(stream->device);
     pthread_mutex_lock(&sines->lock);
     enum kiln_status status = kept_take(stream, length, form, table);
     pthread_mutex_unlock(&sines->lock);
@@ -248,14 +258,12 @@ enum kiln_status sines_take_chirp(struct stream *stream, int64_t length, struct 
 }
 
 void sines_give(struct stream *stream) {
-    struct sines *sines = &stream->device->sines;
-    if (!stream->sines[0]) {
-        return;
-    }
+    struct sines *sines = sines_of(stream->device);
+    struct sines_entry **held = held_by(stream);
     pthread_mutex_lock(&sines->lock);
-    for (int i = 0; i < SINES_HELD && stream->sines[i]; i++) {
-        stream->sines[i]->users--;
-        stream->sines[i] = NULL;
+    for (int i = 0; i < SINES_HELD && held[i]; i++) {
+        held[i]->users--;
+        held[i] = NULL;
     }
     pthread_mutex_unlock(&sines->lock);
 }

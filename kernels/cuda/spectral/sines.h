@@ -12,21 +12,15 @@
 #ifndef KILN_KERNELS_CUDA_SPECTRAL_SINES_H
 #define KILN_KERNELS_CUDA_SPECTRAL_SINES_H
 
-#include "compute/core/status.h"
+#include "kernels/cuda/device/stream.h"
 #include "kernels/cuda/spectral/spectral_grid.h"
 
-#include <cuda.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stddef.h>
 
 #define SINES_MAX     64
 #define SINES_HELD    8  /* lengths of one stream's job */
 #define SINES_PART    16 /* of the device's memory at most one in so many bytes */
 #define SINES_MAXIMUM ((size_t)2 << 30)
-
-struct stream;
-struct device;
 
 struct sines_entry {
     struct sine_table table;
@@ -38,6 +32,7 @@ struct sines_entry {
     uint64_t last; /* when it was taken, in takes */
 };
 
+/** What `spectral` keeps with a device. */
 struct sines {
     pthread_mutex_t lock;
     uint64_t takes;
@@ -45,14 +40,20 @@ struct sines {
     struct sines_entry entries[SINES_MAX];
 };
 
+/** What it keeps with a stream. */
+struct sines_held {
+    struct sines_entry *entries[SINES_HELD]; /* in use, NULL after the last */
+};
+
+/** Hooks of the kernel's kept_row: `finish` frees all tables, `give` lets go of those that the
+    stream took. */
 void sines_init(struct device *device);
-/** Frees all tables; no stream is left and the device's context is current. */
 void sines_finish(struct device *device);
+void sines_give(struct stream *stream);
+
 /** The table of a length, ready in stream order. Errors as of stream functions. */
 enum kiln_status sines_take(struct stream *stream, int64_t length, struct sine_table *table);
 /** Likewise the chirps of a length that has a plan. */
 enum kiln_status sines_take_chirp(struct stream *stream, int64_t length, struct sine_table *table);
-/** Lets go of all tables that the stream took; the device has done its work. */
-void sines_give(struct stream *stream);
 
 #endif

@@ -208,4 +208,9 @@ const struct kernel_row spectral_row = {
     .functions = functions,
     .count = SPECTRAL_FUNCTIONS,
     .launch = launch,
+    .kept = {.device_size = sizeof(struct sines),
+             .device_init = sines_init,
+             .device_finish = sines_finish,
+             .stream_size = sizeof(struct sines_held),
+             .release = sines_give},
 };
