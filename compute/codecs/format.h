@@ -12,6 +12,7 @@
 /* X(symbol, name, media type) */
 #define KILN_FORMATS(X)                                                                            \
     X(PNG, "png", "image/png")                                                                     \
+    X(SVG, "svg", "image/svg+xml")                                                                 \
     X(PGM, "pgm", "image/x-portable-graymap")                                                      \
     X(NPY, "npy", "application/x-npy")                                                             \
     X(JSON, "json", "application/json")                                                            \

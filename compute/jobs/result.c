@@ -12,8 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define CANONICAL_MAX 2048 /* bytes of canonical parameters that a PNG carries */
-#define SMALL_LEVEL   9    /* libdeflate's: higher ones take far longer for little */
+#define SMALL_LEVEL 9 /* libdeflate's: higher ones take far longer for little */
 
 const char *const result_compressions[] = {"fast", "small", NULL};
 

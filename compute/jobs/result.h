@@ -11,6 +11,8 @@
 
 /** Room for a JSON result without arrays. */
 #define RESULT_JSON_MAX 16384
+/** Bytes of canonical parameters that a picture carries. */
+#define CANONICAL_MAX 2048
 /** Room for a number of an array: "-2.2250738585072014e-308" and a separator. */
 #define RESULT_NUMBER_MAX 25u
 

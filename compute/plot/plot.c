@@ -7,6 +7,8 @@
  * it never lies on the curve. Runs on a slot thread of a worker.
  */
 #include "compute/plot/plot.h"
+
+#include "compute/plot/canvas.h"
 #include "compute/plot/font.h"
 
 #include <math.h>
@@ -15,10 +17,6 @@
 
 #define REGULAR 0.085
 #define BOLD    0.115
-
-static const struct color paper = {255, 255, 255}, ink = {27, 36, 48}, quiet = {92, 103, 119},
-                          frame_line = {150, 160, 174}, grid_line = {228, 232, 238},
-                          accent = {28, 103, 178};
 
 size_t plot_bytes(uint32_t width, uint32_t height) {
     return ((raster_bytes(width, height) + 7) & ~(size_t)7) + plot_curve_bytes(width);
@@ -35,13 +33,17 @@ static struct font text_fit(char *out, const char *text, struct font font, doubl
     return font;
 }
 
-enum align { ALIGN_LEFT, ALIGN_MIDDLE, ALIGN_RIGHT };
+static void text_put(struct canvas *canvas, struct font font, double x, double y,
+                     enum canvas_align align, enum canvas_ink ink, const char *text) {
+    canvas->table->text(canvas, &font, x, y, align, ink, text);
+}
 
-static void text_put(struct raster *raster, struct font font, double x, double y, enum align align,
-                     struct color color, const char *text) {
-    double back = font_width(&font, text) * (int)align / 2;
-    font_draw(raster, &font, x - (font.turned ? 0 : back), y + (font.turned ? back : 0), text);
-    raster_paint(raster, color, 1);
+static void box_put(struct canvas *canvas, double x0, double y0, double x1, double y1) {
+    canvas->table->box(canvas, x0, y0, x1, y1);
+}
+
+static void paint(struct canvas *canvas, enum canvas_ink ink, double opacity) {
+    canvas->table->paint(canvas, ink, opacity);
 }
 
 /* The curve's ranges: [low x, high x] and the largest finite value. */
@@ -128,67 +130,68 @@ static double line_width(const struct layout *layout) {
     return fmax(1, rint(layout->em / 16));
 }
 
-static void grid_draw(struct raster *raster, const struct plot_frame *frame, double line) {
+static void grid_draw(struct canvas *canvas, const struct plot_frame *frame, double line) {
     for (int i = 0; i < frame->y.count; i++) {
         double y = rint(plot_frame_y(frame, plot_axis_tick(&frame->y, i)));
         if (y < frame->bottom - 1)
-            raster_box(raster, frame->left, y, frame->right, y + line);
+            box_put(canvas, frame->left, y, frame->right, y + line);
     }
     for (int i = 0; i < frame->x.count; i++) {
         double x = rint(plot_frame_x(frame, plot_axis_tick(&frame->x, i)));
-        raster_box(raster, x, frame->top, x + line, frame->bottom);
+        box_put(canvas, x, frame->top, x + line, frame->bottom);
     }
-    raster_paint(raster, grid_line, 1);
+    paint(canvas, INK_GRID, 1);
 }
 
-static void ticks_draw(struct raster *raster, const struct layout *layout,
+static void ticks_draw(struct canvas *canvas, const struct layout *layout,
                        const struct plot_frame *frame, double line) {
     double length = rint(layout->em * 0.4);
     char text[64];
     for (int i = 0; i < frame->x.count; i++) {
         double x = rint(plot_frame_x(frame, plot_axis_tick(&frame->x, i)));
-        raster_box(raster, x, frame->bottom, x + line, frame->bottom + length);
-        raster_paint(raster, frame_line, 1);
+        box_put(canvas, x, frame->bottom, x + line, frame->bottom + length);
+        paint(canvas, INK_FRAME, 1);
         plot_axis_label(&frame->x, i, text, sizeof text);
         double half = font_width(&layout->font, text) / 2;
-        x = fmin(x, raster->width - half - 0.3 * layout->em);
-        text_put(raster, layout->font, x, frame->bottom + 1.5 * layout->em, ALIGN_MIDDLE, quiet,
+        x = fmin(x, canvas->width - half - 0.3 * layout->em);
+        text_put(canvas, layout->font, x, frame->bottom + 1.5 * layout->em, ALIGN_MIDDLE, INK_QUIET,
                  text);
     }
     for (int i = 0; i < frame->y.count; i++) {
         double y = rint(plot_frame_y(frame, plot_axis_tick(&frame->y, i)));
         plot_axis_label(&frame->y, i, text, sizeof text);
-        text_put(raster, layout->font, frame->left - 0.7 * layout->em,
-                 y + FONT_CAPITAL / 2 * layout->em, ALIGN_RIGHT, quiet, text);
+        text_put(canvas, layout->font, frame->left - 0.7 * layout->em,
+                 y + FONT_CAPITAL / 2 * layout->em, ALIGN_RIGHT, INK_QUIET, text);
     }
-    raster_box(raster, frame->left, frame->bottom, frame->right, frame->bottom + line);
-    raster_paint(raster, frame_line, 1);
+    box_put(canvas, frame->left, frame->bottom, frame->right, frame->bottom + line);
+    paint(canvas, INK_FRAME, 1);
 }
 
-static void titles_draw(const struct plot *plot, struct raster *raster, const struct layout *layout,
+static void titles_draw(const struct plot *plot, struct canvas *canvas, const struct layout *layout,
                         const struct plot_frame *frame) {
     char text[PLOT_TEXT_MAX], note[64];
     double em = layout->em, room = frame->right - frame->left;
     plot_axis_note(&frame->x, note, sizeof note);
     double taken = note[0] ? font_width(&layout->font, note) + em : 0;
-    text_put(raster, layout->font, frame->right, plot->height - 1.2 * em, ALIGN_RIGHT, quiet, note);
+    text_put(canvas, layout->font, frame->right, plot->height - 1.2 * em, ALIGN_RIGHT, INK_QUIET,
+             note);
     struct font font = text_fit(text, plot->x_title, layout->font, room - taken);
     double middle = (frame->left + frame->right) / 2, width = font_width(&font, text);
     middle = fmin(middle, frame->right - taken - width / 2);
-    text_put(raster, font, middle, plot->height - 1.2 * em, ALIGN_MIDDLE, ink, text);
+    text_put(canvas, font, middle, plot->height - 1.2 * em, ALIGN_MIDDLE, INK_TEXT, text);
     plot_axis_note(&frame->y, note, sizeof note);
-    text_put(raster, layout->font, frame->left, frame->top - 0.7 * em, ALIGN_LEFT, quiet, note);
+    text_put(canvas, layout->font, frame->left, frame->top - 0.7 * em, ALIGN_LEFT, INK_QUIET, note);
     font = text_fit(text, plot->y_title, layout->font, frame->bottom - frame->top);
     font.turned = true;
-    text_put(raster, font, 1.0 * em + FONT_CAPITAL * em, (frame->top + frame->bottom) / 2,
-             ALIGN_MIDDLE, ink, text);
+    text_put(canvas, font, 1.0 * em + FONT_CAPITAL * em, (frame->top + frame->bottom) / 2,
+             ALIGN_MIDDLE, INK_TEXT, text);
     font = text_fit(text, plot->title, layout->strong, room);
-    text_put(raster, font, frame->left, 1.2 * em + FONT_CAPITAL * layout->strong.size, ALIGN_LEFT,
-             ink, text);
+    text_put(canvas, font, frame->left, 1.2 * em + FONT_CAPITAL * layout->strong.size, ALIGN_LEFT,
+             INK_TEXT, text);
 }
 
 /* The best point: a dashed line, a ring on the curve, and the label on the roomier side. */
-static void mark_draw(const struct plot *plot, struct raster *raster, const struct layout *layout,
+static void mark_draw(const struct plot *plot, struct canvas *canvas, const struct layout *layout,
                       const struct plot_frame *frame, double line) {
     if (isnan(plot->mark_x) || isnan(plot->mark_y))
         return;
@@ -197,39 +200,49 @@ static void mark_draw(const struct plot *plot, struct raster *raster, const stru
     double y = plot_frame_y(frame, plot->mark_y), width = line * 1.3;
     x = fmin(fmax(x, frame->left), frame->right);
     for (double at = frame->top; at < frame->bottom; at += 0.55 * em)
-        raster_box(raster, x - width / 2, at, x + width / 2, fmin(at + 0.3 * em, frame->bottom));
-    raster_paint(raster, ink, 0.55);
-    raster_stroke(raster, x, y, x, y, 0.62 * em);
-    raster_paint(raster, accent, 1);
-    raster_stroke(raster, x, y, x, y, 0.3 * em);
-    raster_paint(raster, paper, 1);
+        box_put(canvas, x - width / 2, at, x + width / 2, fmin(at + 0.3 * em, frame->bottom));
+    paint(canvas, INK_TEXT, 0.55);
+    canvas->table->disc(canvas, x, y, 0.62 * em);
+    paint(canvas, INK_ACCENT, 1);
+    canvas->table->disc(canvas, x, y, 0.3 * em);
+    paint(canvas, INK_PAPER, 1);
     bool right = frame->right - x >= x - frame->left;
     struct font font = {.size = em, .weight = BOLD};
     font = text_fit(text, plot->mark_label, font,
                     (right ? frame->right - x : x - frame->left) - 0.9 * em);
-    text_put(raster, font, x + (right ? 0.6 : -0.6) * em, frame->top + 1.15 * em,
-             right ? ALIGN_LEFT : ALIGN_RIGHT, ink, text);
+    text_put(canvas, font, x + (right ? 0.6 : -0.6) * em, frame->top + 1.15 * em,
+             right ? ALIGN_LEFT : ALIGN_RIGHT, INK_TEXT, text);
+}
+
+static void plot_lay(const struct plot *plot, struct canvas *canvas) {
+    struct layout layout;
+    struct plot_frame frame;
+    frame_choose(plot, &layout, &frame);
+    double line = line_width(&layout);
+    grid_draw(canvas, &frame, line);
+    if (plot->message == NULL) {
+        canvas->table->curve(canvas, plot, &frame, 0.11 * layout.em);
+        mark_draw(plot, canvas, &layout, &frame, line);
+    }
+    ticks_draw(canvas, &layout, &frame, line);
+    titles_draw(plot, canvas, &layout, &frame);
+    if (plot->message != NULL) {
+        char text[PLOT_TEXT_MAX];
+        struct font font = text_fit(text, plot->message, layout.font, frame.right - frame.left);
+        text_put(canvas, font, (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2,
+                 ALIGN_MIDDLE, INK_QUIET, text);
+    }
 }
 
 void plot_draw(const struct plot *plot, void *memory, struct raster *raster) {
-    struct layout layout;
-    struct plot_frame frame;
-    size_t picture = (raster_bytes(plot->width, plot->height) + 7) & ~(size_t)7;
-    raster_init(raster, plot->width, plot->height, memory, paper);
-    frame_choose(plot, &layout, &frame);
-    double line = line_width(&layout);
-    grid_draw(raster, &frame, line);
-    if (!plot->message) {
-        plot_curve_draw(plot, &frame, raster, accent, 0.11 * layout.em,
-                        (uint8_t *)memory + picture);
-        mark_draw(plot, raster, &layout, &frame, line);
-    }
-    ticks_draw(raster, &layout, &frame, line);
-    titles_draw(plot, raster, &layout, &frame);
-    if (plot->message) {
-        char text[PLOT_TEXT_MAX];
-        struct font font = text_fit(text, plot->message, layout.font, frame.right - frame.left);
-        text_put(raster, font, (frame.left + frame.right) / 2, (frame.top + frame.bottom) / 2,
-                 ALIGN_MIDDLE, quiet, text);
-    }
+    struct canvas canvas;
+    canvas_raster(&canvas, raster, plot->width, plot->height, memory);
+    plot_lay(plot, &canvas);
+}
+
+void plot_svg(const struct plot *plot, const char *about, struct text *svg) {
+    struct canvas canvas;
+    canvas_svg_open(&canvas, svg, plot->width, plot->height, plot->title, about);
+    plot_lay(plot, &canvas);
+    canvas_svg_close(&canvas);
 }

@@ -1,16 +1,17 @@
 /*
- * plot.h: a function of one variable as a picture with axes.
+ * plot.h: a function of one variable as a picture with axes, in pixels or as SVG.
  *
- * White ground, the curve in one accent colour, ticks at 1, 2 or 5 times a power of ten, the best
- * value marked by a vertical line with its label. A curve with many more points than columns is
- * drawn as what its polyline covers in each column, so no peak is lost. The vertical axis starts at
- * 0.
+ * White ground (as SVG dark where the viewer prefers that), the curve in one accent colour, ticks
+ * at 1, 2 or 5 times a power of ten, the best value marked by a vertical line with its label. A
+ * curve with many more points than columns is drawn as what its polyline covers in each column, so
+ * no peak is lost. The vertical axis starts at 0.
  *
  * Threads: reentrant. Ownership: memory and texts are the caller's.
  */
 #ifndef KILN_COMPUTE_PLOT_PLOT_H
 #define KILN_COMPUTE_PLOT_PLOT_H
 
+#include "compute/core/text.h"
 #include "compute/plot/raster.h"
 
 #include <stddef.h>
@@ -38,6 +39,12 @@ size_t plot_bytes(uint32_t width, uint32_t height);
 /** Draws into `memory` (plot_bytes, 8-byte aligned); the pixels are raster->pixels afterwards. */
 void plot_draw(const struct plot *plot, void *memory, struct raster *raster);
 
+/** Most bytes of plot_svg, however many points there are. */
+size_t plot_svg_bound(uint32_t width, uint32_t height);
+/** Writes an SVG document; `about` tells what it shows in words (printable ASCII). The text is
+    `full` only where it has less room than the bound. */
+void plot_svg(const struct plot *plot, const char *about, struct text *svg);
+
 /** A ruler of ticks: tick i is at (first + i) step; its label shows (value - offset) / 10^exponent
     with `decimals`. Ranges must be finite and low < high. */
 struct plot_axis {
@@ -64,6 +71,8 @@ struct plot_frame {
 
 double plot_frame_x(const struct plot_frame *frame, double x);
 double plot_frame_y(const struct plot_frame *frame, double y);
+/** Where point i lies, in data. */
+double plot_point_x(const struct plot *plot, uint64_t i);
 
 /** Scratch of the curve's strips. */
 size_t plot_curve_bytes(uint32_t width);

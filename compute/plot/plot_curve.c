@@ -68,7 +68,7 @@ static void strips_piece(struct strips *strips, double x0, double y0, double x1,
     }
 }
 
-static double point_x(const struct plot *plot, uint64_t i) {
+double plot_point_x(const struct plot *plot, uint64_t i) {
     return plot->x ? plot->x[i] : plot->x0 + (double)i * plot->dx;
 }
 
@@ -78,7 +78,7 @@ static void strips_collect(struct strips *strips, const struct plot *plot,
         strips->spans[i] = (struct span){INFINITY, -INFINITY};
     double last_x = 0, last_y = NAN;
     for (uint64_t i = 0; i < plot->count; i++) {
-        double x = plot_frame_x(frame, point_x(plot, i));
+        double x = plot_frame_x(frame, plot_point_x(plot, i));
         double y = isnan(plot->y[i]) ? NAN : plot_frame_y(frame, plot->y[i]);
         if (!isnan(y) && !isnan(last_y))
             strips_piece(strips, last_x, last_y, x, y);
@@ -145,7 +145,7 @@ static void column_cover(struct raster *raster, uint32_t x, const struct span *s
 static void points_mark(const struct plot *plot, const struct plot_frame *frame,
                         struct raster *raster, double stroke) {
     for (uint64_t i = 0; i < plot->count; i++) {
-        double x = plot_frame_x(frame, point_x(plot, i));
+        double x = plot_frame_x(frame, plot_point_x(plot, i));
         if (!isnan(plot->y[i]))
             raster_stroke(raster, x, plot_frame_y(frame, plot->y[i]), x,
                           plot_frame_y(frame, plot->y[i]), stroke * 3);

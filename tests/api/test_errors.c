@@ -169,6 +169,8 @@ static const struct refused refusals[] = {
      "element 0", 0},
     {422, NULL, "/v1/lombscargle?format=png", JSON, "{\"t\":[1,2,3],\"y\":[[1,2,4]]}",
      "png draws one series", 0},
+    {422, NULL, "/v1/lombscargle?format=svg", JSON, "{\"t\":[1,2,3],\"y\":[[1,2,4]]}",
+     "svg draws one series", 0},
     {422, NULL, "/v1/lombscargle?layout=batch", "text/csv", "1,2\n2,3\n3,4\n4,5\n", "layout", 0},
     {422, NULL, "/v1/lombscargle?f0=1&df=1&nf=5001", JSON, "{\"t\":[1,2,3],\"y\":[1,2,4]}",
      "frequencies", 0},

@@ -561,6 +561,12 @@ static void lombscargle_formats(void **state) {
     free(png_pixels(&plot, &width, &height, &channels, &depth));
     assert_int_equal(width, 640);
     assert_int_equal(height, 360);
+    answer_free(&plot);
+    post("/v1/lombscargle?format=svg&plot_width=640&plot_height=360&" GRID, "text/csv", csv, size,
+         &plot);
+    assert_metadata(&plot, "image/svg+xml");
+    assert_non_null(strstr(plot.body, "viewBox=\"0 0 640 360\""));
+    assert_non_null(strstr(plot.body, ">Best period "));
     answer_free(&json);
     answer_free(&table);
     answer_free(&plot);

@@ -269,7 +269,7 @@ static void test_frequency_list(void **state) {
 }
 
 static void test_constant_values(void **state) {
-    static const enum format formats[] = {FORMAT_NPY, FORMAT_CSV, FORMAT_PNG};
+    static const enum format formats[] = {FORMAT_NPY, FORMAT_CSV, FORMAT_PNG, FORMAT_SVG};
     struct series *series = series_make(20, 0.2, 0);
     (void)state;
     for (size_t i = 0; i < series->n; i++)
@@ -283,7 +283,7 @@ static void test_constant_values(void **state) {
     assert_true(null_of(json, "best_period") && null_of(json, "best_frequency"));
     assert_non_null(strstr(cJSON_GetObjectItem(json, "note")->valuestring, "equal"));
     cJSON_Delete(json);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         struct answer answer;
         series_run(series, "f0=0&df=0.1&nf=5", formats[i], &answer);
         assert_int_equal(answer.status, KILN_OK);
@@ -297,9 +297,10 @@ static void test_results_fit(void **state) {
     static const char *const queries[] = {
         "peaks=1000&false_alarm=davies&normalization=psd", "peaks=0&fields=peaks",
         "peaks=1000&normalization=log&plot_width=200&plot_height=200", "precision=fp32"};
-    static const enum format formats[] = {FORMAT_JSON, FORMAT_CSV, FORMAT_NPY, FORMAT_PNG};
+    static const enum format formats[] = {FORMAT_JSON, FORMAT_CSV, FORMAT_NPY, FORMAT_PNG,
+                                          FORMAT_SVG};
     static const char *const heads[] = {"{\"job\":\"", "frequency,power\n", "\x93NUMPY",
-                                        "\x89PNG\r\n\x1a\n"};
+                                        "\x89PNG\r\n\x1a\n", "<svg xmlns="};
     struct series *series = series_make(50, 0.3, 2);
     (void)state;
     series->ndy = series->n;
@@ -307,12 +308,12 @@ static void test_results_fit(void **state) {
         series->t[i] *= 1e-9 / 3;
         series->y[i] *= 1e-150;
     }
-    for (size_t i = 0; i < 16; i++) {
+    for (size_t i = 0; i < 20; i++) {
         struct answer answer;
-        series_run(series, queries[i / 4], formats[i % 4], &answer);
+        series_run(series, queries[i / 5], formats[i % 5], &answer);
         assert_int_equal(answer.status, KILN_OK);
-        assert_true(answer.size > strlen(heads[i % 4]));
-        assert_memory_equal(answer.bytes, heads[i % 4], strlen(heads[i % 4]));
+        assert_true(answer.size > strlen(heads[i % 5]));
+        assert_memory_equal(answer.bytes, heads[i % 5], strlen(heads[i % 5]));
         free(answer.bytes);
     }
     free(series);

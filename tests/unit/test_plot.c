@@ -292,6 +292,122 @@ static void test_margins_stay_white(void **state) {
     }
 }
 
+/* Writes into a text of exactly the bound, twice; the bytes are the caller's to free. */
+static char *svg_twice(const struct plot *plot) {
+    size_t room = plot_svg_bound(plot->width, plot->height) + 1;
+    struct text one, two;
+    text_init(&one, malloc(room), room);
+    text_init(&two, malloc(room), room);
+    plot_svg(plot, "a < b & c > d", &one);
+    plot_svg(plot, "a < b & c > d", &two);
+    assert_false(one.full);
+    assert_int_equal(one.size, two.size);
+    assert_memory_equal(one.data, two.data, one.size);
+    assert_non_null(strstr(one.data, "<desc>a &lt; b &amp; c &gt; d</desc>"));
+    assert_string_equal(one.data + one.size - 7, "</svg>\n");
+    free(two.data);
+    return one.data;
+}
+
+/* The curve's points as (x, y) pairs; returns how many, `count` at most. */
+static size_t svg_points(const char *svg, double *x, double *y, size_t count) {
+    const char *at = strstr(svg, "id=\"curve\" d=\"");
+    size_t found = 0;
+    assert_non_null(at);
+    for (at += 14; *at != '"' && found < count;) {
+        char command = *at, *end;
+        if (command == 'V') {
+            strtod(at + 1, &end);
+        } else {
+            assert_true(command == 'M' || command == 'L');
+            x[found] = strtod(at + 1, &end);
+            y[found++] = strtod(end, &end);
+        }
+        at = end;
+    }
+    assert_int_equal(*at, '"');
+    return found;
+}
+
+/* A million points: few in the text, and the one that stands out among them. */
+static void test_svg_loses_no_peak(void **state) {
+    const uint64_t count = 1000000;
+    static double px[8192], py[8192];
+    double *y = calloc(count, sizeof *y);
+    (void)state;
+    assert_non_null(y);
+    y[250000] = 1;
+    struct plot plot = plot_of(y, count);
+    char *svg = svg_twice(&plot);
+    size_t points = svg_points(svg, px, py, 8192), best = 0, high = 0;
+    assert_in_range(points, 500, 4 * 2 * 600);
+    for (size_t i = 0; i < points; i++) {
+        best = py[i] < py[best] ? i : best;
+        high += py[i] < py[0] - 1;
+        assert_true(i == 0 || px[i] >= px[i - 1]);
+    }
+    assert_int_equal(high, 1);
+    double part = (px[best] - px[0]) / (px[points - 1] - px[0]);
+    assert_true(fabs(part - 0.25) < 1e-4);
+    free(svg);
+    free(y);
+}
+
+/* Gaps part the curve, and a point between two gaps is there. */
+static void test_svg_gaps(void **state) {
+    double y[] = {1, 2, NAN, 3, NAN, INFINITY, 2};
+    double px[8], py[8];
+    (void)state;
+    struct plot plot = plot_of(y, 7);
+    char *svg = svg_twice(&plot);
+    assert_int_equal(svg_points(svg, px, py, 8), 5);
+    const char *curve = strstr(svg, "id=\"curve\"");
+    int parts = 0;
+    for (const char *at = curve + 14; *at != '"'; at++) {
+        parts += *at == 'M';
+    }
+    assert_int_equal(parts, 3);
+    assert_true(py[2] < py[1]);
+    free(svg);
+}
+
+/* Whatever the numbers: within the bound, and no number that XML readers would stumble over. */
+static void test_svg_extremes(void **state) {
+    static const double levels[] = {NAN, INFINITY, -INFINITY, 1e308, 5e-324, -1, 0};
+    double y[64], x[64];
+    (void)state;
+    for (size_t i = 0; i < 42; i++) {
+        for (int k = 0; k < 64; k++) {
+            y[k] = k % 3 == 0 ? levels[i % 7] : k;
+            x[k] = i / 7 == 1 ? 1e300 : i / 7 == 2 ? 1e-320 * k : i / 7 == 3 ? k / 9 : 1e300 * k;
+        }
+        struct plot plot = plot_of(y, i / 7 == 4 ? 1 : 64);
+        plot.x = i / 7 == 5 ? NULL : x;
+        plot.width = i % 2 ? 4096 : 200;
+        plot.height = i % 3 ? 200 : 4096;
+        plot.mark_x = x[1];
+        plot.mark_y = y[0];
+        plot.title = plot.mark_label = "Period <1> & \x01"
+                                       "-3\x02 \x7f \xff";
+        char *svg = svg_twice(&plot);
+        assert_non_null(strstr(svg, "<title>Period &lt;1&gt; &amp; ⁻³ × ?</title>"));
+        assert_null(strstr(svg, "nan"));
+        assert_null(strstr(svg, "inf"));
+        free(svg);
+    }
+    /* every point of every strip matters: as long as it gets */
+    const uint64_t count = 400000;
+    double *rough = malloc(count * sizeof *rough);
+    assert_non_null(rough);
+    for (uint64_t i = 0; i < count; i++) {
+        rough[i] = i % 5 == 4 ? NAN : (double)(i * 2654435761u % 1000003);
+    }
+    struct plot plot = plot_of(rough, count);
+    plot.width = plot.height = 4096;
+    free(svg_twice(&plot));
+    free(rough);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stroke_covers_its_area),
@@ -304,6 +420,9 @@ int main(void) {
         cmocka_unit_test(test_no_peak_is_lost),
         cmocka_unit_test(test_extremes),
         cmocka_unit_test(test_margins_stay_white),
+        cmocka_unit_test(test_svg_loses_no_peak),
+        cmocka_unit_test(test_svg_gaps),
+        cmocka_unit_test(test_svg_extremes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -315,6 +315,7 @@ static void test_formats(void **state) {
     assert_int_equal(format_by_name("PNG"), FORMAT_NONE);
     assert_int_equal(format_by_name(""), FORMAT_NONE);
     assert_int_equal(format_by_media("image/png"), FORMAT_PNG);
+    assert_int_equal(format_by_media("Image/SVG+xml; charset=utf-8"), FORMAT_SVG);
     assert_int_equal(format_by_media("Application/JSON; charset=utf-8"), FORMAT_JSON);
     assert_int_equal(format_by_media("text/csv;header=present"), FORMAT_CSV);
     assert_int_equal(format_by_media("image/x-portable-pixmap"), FORMAT_PGM);

@@ -248,7 +248,7 @@ const struct field lombscargle_fields[] = {
      .max = PLOT_SIDE_MAX,
      .preset = "1200",
      .unit = "pixels",
-     .help = "Width of a PNG plot."},
+     .help = "Width of a plot, PNG or SVG."},
     {.name = "plot_height",
      .type = FIELD_INT,
      .offset = AT(plot_height),
@@ -256,12 +256,13 @@ const struct field lombscargle_fields[] = {
      .max = PLOT_SIDE_MAX,
      .preset = "600",
      .unit = "pixels",
-     .help = "Height of a PNG plot."},
+     .help = "Height of a plot, PNG or SVG."},
     RESULT_COMPRESSION(AT(compression)),
     {.name = NULL},
 };
 
-static const enum format formats[] = {FORMAT_JSON, FORMAT_NPY, FORMAT_CSV, FORMAT_PNG, FORMAT_NONE};
+static const enum format formats[] = {FORMAT_JSON, FORMAT_NPY, FORMAT_CSV,
+                                      FORMAT_PNG,  FORMAT_SVG, FORMAT_NONE};
 static const enum format accepts[] = {FORMAT_CSV, FORMAT_NPY, FORMAT_NONE};
 
 const double *lombscargle_array(const struct input *input, const uint8_t *data,

@@ -203,9 +203,11 @@ void lombscargle_check(void *raw, const struct input *input, const uint8_t *data
                              limits, complaints);
     if (params->frequency.count)
         list_method_check(params, complaints);
-    if (batch && format == FORMAT_PNG)
+    if (batch && (format == FORMAT_PNG || format == FORMAT_SVG)) {
         complaints_add(complaints, "format",
-                       "png draws one series; several come as json, npy or csv");
+                       "%s draws one series; several come as json, npy or csv",
+                       format_row(format)->name);
+    }
     if (!batch && params->layout == LAYOUT_BATCH)
         complaints_add(complaints, "layout", "batch is for NPY bodies");
     result_compression_settle(&params->compression, format);

@@ -1,5 +1,5 @@
 /*
- * lombscargle_result.c: a periodogram as JSON, NPY, CSV or a picture.
+ * lombscargle_result.c: a periodogram as JSON, NPY, CSV or a plot, in pixels or SVG.
  *
  * Threads: a worker's slot thread.
  */
@@ -16,11 +16,17 @@
 #define PEAK_MAX  256u /* one element of "peaks" */
 #define CURVE_MAX 512u /* one of "series" without its arrays */
 
+#define SVG_ESCAPE_MAX 5u /* bytes of a character of the parameters: &amp; */
+
 uint64_t lombscargle_result_bound(const struct lombscargle_params *params, uint64_t nf,
                                   enum format format) {
     uint64_t bytes = 0, series = params->y.rows > 0 ? params->y.rows : 1;
     if (format == FORMAT_PNG)
         return png_bound((uint32_t)params->plot_width, (uint32_t)params->plot_height, 3, 8);
+    if (format == FORMAT_SVG) {
+        return CANONICAL_MAX * SVG_ESCAPE_MAX +
+               plot_svg_bound((uint32_t)params->plot_width, (uint32_t)params->plot_height);
+    }
     if (format == FORMAT_NPY)
         return __builtin_mul_overflow(nf, (params->y.rows > 0 ? series : 2) * sizeof(double),
                                       &bytes) ||
@@ -173,8 +179,13 @@ static enum kiln_status npy_write(struct task *task, const struct periodogram *p
 static const char *const y_titles[] = {"Power (standard)", "Power (model)", "Power (log)",
                                        "Power (psd)"};
 
-static void titles_print(const struct periodogram *p, char *title, size_t title_size, char *label,
-                         size_t label_size) {
+struct plot_texts {
+    char title[PLOT_TEXT_MAX], label[64];
+};
+
+static void titles_print(const struct periodogram *p, struct plot_texts *texts) {
+    char *title = texts->title, *label = texts->label;
+    const size_t title_size = sizeof texts->title, label_size = sizeof texts->label;
     double best = best_frequency(p);
     if (isnan(best))
         snprintf(title, title_size, "No period, %" PRIu64 " samples", p->n);
@@ -186,46 +197,68 @@ static void titles_print(const struct periodogram *p, char *title, size_t title_
     snprintf(label, label_size, best > 0 ? "period %.6g" : "no period", 1 / best);
 }
 
-static enum kiln_status png_draw(struct task *task, const struct periodogram *p, uint64_t count) {
-    (void)count; /* one: the check has seen to it */
-    const struct lombscargle_params *params = p->params;
-    uint32_t width = (uint32_t)params->plot_width, height = (uint32_t)params->plot_height;
-    void *memory = result_scratch(task, plot_bytes(width, height), 1);
-    if (!memory)
-        return result_no_memory(task);
-    char title[PLOT_TEXT_MAX], label[64];
-    titles_print(p, title, sizeof title, label, sizeof label);
-    const struct plot plot = {
-        .width = width,
-        .height = height,
-        .title = title,
+/* The plot of a curve; its texts are in `texts`. */
+static struct plot plot_make(const struct periodogram *p, struct plot_texts *texts) {
+    titles_print(p, texts);
+    return (struct plot){
+        .width = (uint32_t)p->params->plot_width,
+        .height = (uint32_t)p->params->plot_height,
+        .title = texts->title,
         .x_title = "Frequency (cycles per unit of time)",
-        .y_title = y_titles[params->normalization],
+        .y_title = y_titles[p->params->normalization],
         .message = p->note,
-        .x0 = params->f0,
-        .dx = params->df,
+        .x0 = p->params->f0,
+        .dx = p->params->df,
         .x = p->ascending_x,
         .y = p->ascending_power,
         .count = p->nf,
         .mark_x = best_frequency(p),
         .mark_y = p->peak_count ? p->peaks[0].power : NAN,
-        .mark_label = label,
+        .mark_label = texts->label,
     };
+}
+
+/* The check has seen to it that there is one curve. */
+static enum kiln_status png_draw(struct task *task, const struct periodogram *p, uint64_t count) {
+    (void)count;
+    struct plot_texts texts;
+    const struct plot plot = plot_make(p, &texts);
+    void *memory = result_scratch(task, plot_bytes(plot.width, plot.height), 1);
+    if (memory == NULL) {
+        return result_no_memory(task);
+    }
     struct raster raster;
     plot_draw(&plot, memory, &raster);
-    const struct picture picture = {
-        .width = width, .height = height, .channels = 3, .depth = 8, .pixels = raster.pixels};
-    return result_picture(task, lombscargle_fields, &picture, params->compression);
+    const struct picture picture = {.width = plot.width,
+                                    .height = plot.height,
+                                    .channels = 3,
+                                    .depth = 8,
+                                    .pixels = raster.pixels};
+    return result_picture(task, lombscargle_fields, &picture, p->params->compression);
+}
+
+/* The same as text; it tells the parameters as a PNG does. */
+static enum kiln_status svg_write(struct task *task, const struct periodogram *p, uint64_t count) {
+    (void)count;
+    struct plot_texts texts;
+    char canonical[CANONICAL_MAX];
+    struct text about, svg;
+    const struct plot plot = plot_make(p, &texts);
+    text_init(&about, canonical, sizeof canonical);
+    text_string(&about, "kiln:parameters ");
+    fields_print_query(lombscargle_fields, task->params, &about);
+    text_init(&svg, (char *)task->result, task->capacity);
+    plot_svg(&plot, canonical, &svg);
+    task->size = svg.size;
+    return svg.full ? KILN_INTERNAL : KILN_OK;
 }
 
 enum kiln_status lombscargle_result_write(struct task *task, const struct periodogram *p,
                                           uint64_t count) {
     static enum kiln_status (*const writers[FORMAT_COUNT])(struct task *,
                                                            const struct periodogram *, uint64_t) = {
-        [FORMAT_JSON] = json_write,
-        [FORMAT_NPY] = npy_write,
-        [FORMAT_CSV] = csv_write,
-        [FORMAT_PNG] = png_draw,
+        [FORMAT_JSON] = json_write, [FORMAT_NPY] = npy_write, [FORMAT_CSV] = csv_write,
+        [FORMAT_PNG] = png_draw,    [FORMAT_SVG] = svg_write,
     };
     if (task->format >= FORMAT_COUNT || !writers[task->format])
         return KILN_INTERNAL;

@@ -119,8 +119,9 @@ static enum kiln_status power_place(struct task *task, struct batch *batch) {
 
 static enum kiln_status peaks_find(struct task *task, struct batch *batch) {
     enum kiln_status status = KILN_OK;
-    if (task->format != FORMAT_JSON && task->format != FORMAT_PNG)
+    if (task->format == FORMAT_NPY || task->format == FORMAT_CSV) {
         return KILN_OK;
+    }
     for (uint64_t i = 0; status == KILN_OK && i < batch->count; i++) {
         struct periodogram *p = &batch->periodograms[i];
         const struct lombscargle_peak *found = batch->found + i * batch->found_count;
