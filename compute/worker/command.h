@@ -20,6 +20,7 @@ struct command {
     uint32_t magic;
     int32_t type; /* index in job_types */
     struct job_id id;
+    uint32_t place, generation; /* echoed in the answer: where the front looks for the job */
     int32_t format;                      /* enum format */
     int32_t attempt;                     /* 0, or 1 after a worker died with it */
     uint64_t submitted_ns;               /* clock_ns at submission */
@@ -37,6 +38,7 @@ struct answer {
     int32_t
         status; /* enum kiln_status; KILN_DEVICE_FAULT: replace this worker, run the job again */
     struct job_id id;
+    uint32_t place, generation; /* of the command */
     uint64_t result_size;
     struct timing timing; /* device phases are those of the whole group */
     struct remarks remarks;
