@@ -172,7 +172,7 @@ static enum kiln_status job_check(struct http_request *request) {
     }
     enum kiln_status format = format_choose(request, named);
     if (request->complaints.count == 0) {
-        job->type->check(job->params, &job->input, job_data(request), job->format,
+        job->type->check(job->params, job->inputs, job_data(request), job->format,
                          &request->service->limits, &request->complaints);
     }
     size_t count = request->complaints.count;
@@ -199,7 +199,7 @@ static void job_prepare(struct http_request *request) {
     if (job_check(request) != KILN_OK) {
         return;
     }
-    enum kiln_status status = job->type->plan(job->params, &job->input, job->format, &job->plan);
+    enum kiln_status status = job->type->plan(job->params, job->inputs, job->format, &job->plan);
     if (status != KILN_OK) {
         request_fault(request, status, "The result would be too large.");
         return;

@@ -221,7 +221,7 @@ static void pass(struct http_request *leader) {
         return;
     }
     struct http_request *heir = request_of(waiter);
-    heir->job.input = leader->job.input;
+    memcpy(heir->job.inputs, leader->job.inputs, sizeof heir->job.inputs);
     memcpy(heir->job.params, leader->job.params, sizeof heir->job.params);
     heir->job.body = leader->job.body;
     leader->job.body = (struct block){0, 0};

@@ -28,9 +28,9 @@ static void command_fill(struct command *command, const struct supervisor *super
         .result_size = job->result.size,
         .control_offset = supervisor->control.offset + (uint64_t)place * sizeof(struct control),
         .trace = job->trace,
-        .input = job->input,
     };
     memcpy(command->params, job->params, sizeof command->params);
+    memcpy(command->inputs, job->inputs, job_type_inputs(job->type) * sizeof *job->inputs);
 }
 
 static void command_make(struct supervisor *supervisor, struct job *job, int place,
@@ -52,7 +52,7 @@ enum kiln_status packet_send(struct supervisor *supervisor, struct job *const *j
         places[i] = place = in_flight_free(flight, place + 1);
         command_make(supervisor, jobs[i], place, &commands[i]);
     }
-    if (send(supervisor->job_fd, commands, (size_t)count * sizeof *commands,
+    if (send(supervisor->job_fd, commands, commands_pack(commands, (size_t)count),
              MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
         if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) {
             return KILN_BUSY;

@@ -54,7 +54,7 @@ enum kiln_status canary_reserve_locked(struct workers *workers, struct superviso
     struct job *job = &supervisor->canary;
     size_t data_size;
     if (supervisor->reserve.size > 0 || type == NULL ||
-        canary_prepare(type, job->params, &job->input, NULL, &data_size, &job->plan) != KILN_OK) {
+        canary_prepare(type, job->params, job->inputs, NULL, &data_size, &job->plan) != KILN_OK) {
         return KILN_OK;
     }
     return arena_take(workers->queue->arena, job->plan.result_bytes, &supervisor->reserve);
@@ -72,7 +72,7 @@ void canary_send_locked(struct workers *workers, struct supervisor *supervisor, 
         .deadline_ns = now + CANARY_DEADLINE,
     };
     if (type == NULL ||
-        canary_prepare(type, job->params, &job->input, NULL, &data_size, &job->plan) != KILN_OK) {
+        canary_prepare(type, job->params, job->inputs, NULL, &data_size, &job->plan) != KILN_OK) {
         succeed(workers, supervisor); /* there is nothing to ask: the warm-up must do */
         return;
     }
