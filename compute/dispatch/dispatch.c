@@ -336,8 +336,9 @@ static enum kiln_status admit_locked(struct dispatch *dispatch, struct job *job)
     if (status != KILN_OK) {
         return status;
     }
-    if (!queue_has_device_locked(dispatch, job->device, job->detail, sizeof job->detail)) {
-        return KILN_NO_DEVICE;
+    status = device_admit_locked(dispatch, job, job->detail, sizeof job->detail);
+    if (status != KILN_OK) {
+        return status;
     }
     if (!memory_possible_locked(dispatch, job)) {
         return KILN_JOB_TOO_LARGE;

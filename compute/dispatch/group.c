@@ -47,7 +47,7 @@ int group_find_locked(const struct dispatch *dispatch, const struct supervisor *
     for (int looked = 0; other && count < limit && looked < LOOKED_MAX; looked++) {
         uint64_t more = bytes + other->plan.device_bytes; /* both are small */
         if (other->type == job->type && other->format == job->format && is_fresh(other) &&
-            device_kind_matches(supervisor->name, other->device) && job->type->alike(job, other) &&
+            device_matches(supervisor, other) && job->type->alike(job, other) &&
             memory_fits(supervisor, more)) {
             group[count++] = other;
             bytes = more;

@@ -52,7 +52,7 @@ bool memory_possible_locked(const struct dispatch *dispatch, struct job *job) {
     const struct supervisor *largest = NULL;
     for (int i = 0; i < dispatch->count; i++) {
         const struct supervisor *one = &dispatch->supervisors[i];
-        if (!one->chosen || !one->present || !device_kind_matches(one->name, job->device)) {
+        if (!one->chosen || !one->present || !device_matches(one, job)) {
             continue;
         }
         if (one->memory_bytes == 0 || job->plan.device_bytes <= one->memory_bytes) {

@@ -8,6 +8,7 @@
  *   answer.c     what a worker answers, judged
  *   in_flight.c  what a worker has: packets in slots, jobs in places
  *   group.c      which waiting jobs run together
+ *   match.c      which devices can run a job at all
  *   retry.c      jobs whose worker is gone, jobs that no device will take
  *   timers.c     what happens because time has passed: deadlines, hang-ups, silence
  *   memory.c     what fits where: the arena, the devices' memory
@@ -72,10 +73,11 @@ struct supervisor {
     char reason[256];  /* why it is not available */
     char *description; /* JSON object; NOTICE_TEXT_MAX bytes */
     uint64_t described_ns;
-    bool present; /* the probe has seen it */
-    bool chosen;  /* by --device */
-    bool broken;  /* given up for now: tried again from time to time, its jobs do not wait */
-    bool served;  /* has been ready before */
+    bool present;     /* the probe has seen it */
+    bool chosen;      /* by --device */
+    bool broken;      /* given up for now: tried again from time to time, its jobs do not wait */
+    bool served;      /* has been ready before */
+    uint32_t kernels; /* that it has: as the probe or its worker has said, 0 before */
 
     enum worker_phase phase;
     pid_t pid;
@@ -224,6 +226,18 @@ void place_clear_locked(struct dispatch *dispatch, struct supervisor *supervisor
 int group_find_locked(const struct dispatch *dispatch, const struct supervisor *supervisor,
                       struct job *job, struct job *group[GROUP_MAX]);
 
+/* match.c */
+
+/** Whether a device is the one that the job wants, if it does, and has its kernels. */
+static inline bool device_matches(const struct supervisor *supervisor, const struct job *job) {
+    return (job->plan.kernels & ~supervisor->kernels) == 0 &&
+           device_kind_matches(supervisor->name, job->device);
+}
+/** KILN_OK where a device could run the job, now or after starting. KILN_NO_DEVICE: none can now.
+    KILN_INCAPABLE: nor ever will, as the daemon was started. Says why not. */
+enum kiln_status device_admit_locked(const struct dispatch *dispatch, const struct job *job,
+                                     char *why, size_t why_size);
+
 /* memory.c */
 
 /** Takes memory and power from the device's description. */
@@ -260,9 +274,6 @@ void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *superviso
                          uint64_t expired_ns, struct job_list *finished);
 /** Ends queued jobs that no device will ever run. */
 void queue_reject_locked(struct dispatch *dispatch, struct job_list *finished);
-/** Could a device run a job that wants `wanted`, now or after starting? Otherwise says why not. */
-bool queue_has_device_locked(const struct dispatch *dispatch, const char *wanted, char *why,
-                             size_t why_size);
 
 /* timers.c */
 

@@ -85,8 +85,7 @@ static struct supervisor *choose(struct dispatch *dispatch, const struct job *jo
     struct supervisor *best = NULL;
     for (int i = 0; i < dispatch->count; i++) {
         struct supervisor *one = &dispatch->supervisors[i];
-        bool fits = one->phase == WORKER_SERVING && !one->held &&
-                    device_kind_matches(one->name, job->device) &&
+        bool fits = one->phase == WORKER_SERVING && !one->held && device_matches(one, job) &&
                     memory_fits(one, job->plan.device_bytes);
         /* A suspect may reserve a full worker; others need a free slot. */
         if (!fits || (job->attempt == 0 && !has_room(one))) {

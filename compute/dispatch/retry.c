@@ -4,7 +4,7 @@
  * Their states are in the picture of queue.c. A job of a dead worker tries again once,
  * alone; what the device may still write to stays taken until the worker's end is certain.
  *
- * Threads: under the dispatcher's lock, on its own thread; asking for a device on any.
+ * Threads: under the dispatcher's lock, on its own thread.
  */
 #include "compute/core/log.h"
 #include "compute/dispatch/private.h"
@@ -90,40 +90,15 @@ void queue_orphan_locked(struct dispatch *dispatch, struct supervisor *superviso
 
 /* ---- jobs without a device ---- */
 
-bool queue_has_device_locked(const struct dispatch *dispatch, const char *wanted, char *why,
-                             size_t why_size) {
-    const struct supervisor *known = NULL;
-    for (int i = 0; i < dispatch->count; i++) {
-        const struct supervisor *one = &dispatch->supervisors[i];
-        if (!device_kind_matches(one->name, wanted)) {
-            continue;
-        }
-        enum device_state state = supervisor_state(one);
-        if (state != DEVICE_UNAVAILABLE && state != DEVICE_OFF) {
-            return true;
-        }
-        if (!known || (one->chosen && !known->chosen)) {
-            known = one;
-        }
-    }
-    if (!known) {
-        snprintf(why, why_size, "there is no device \"%s\"", wanted);
-    } else if (supervisor_state(known) == DEVICE_OFF) {
-        snprintf(why, why_size, "%s is not in use (--device)", known->name);
-    } else {
-        snprintf(why, why_size, "%s is not available: %s", known->name, known->reason);
-    }
-    return false;
-}
-
 void queue_reject_locked(struct dispatch *dispatch, struct job_list *finished) {
     char why[JOB_DETAIL_MAX];
     struct job *next;
     for (struct job *job = dispatch->queue.head; job; job = next) {
         next = job->next;
-        if (!queue_has_device_locked(dispatch, job->device, why, sizeof why)) {
+        enum kiln_status status = device_admit_locked(dispatch, job, why, sizeof why);
+        if (status != KILN_OK) {
             job_list_remove(&dispatch->queue, job);
-            queue_end_locked(dispatch, job, KILN_NO_DEVICE, why, finished);
+            queue_end_locked(dispatch, job, status, why, finished);
         }
     }
 }

@@ -283,6 +283,7 @@ static void notice_take_locked(struct dispatch *dispatch, struct supervisor *sup
         supervisor->slots = slots < 1 ? 1 : slots > SLOTS_MAX ? SLOTS_MAX : (int)slots;
         uint32_t gather = dispatch->gather > 0 ? (uint32_t)dispatch->gather : notice->gather;
         supervisor->gather = gather < 1 ? 1 : gather > GROUP_MAX ? GROUP_MAX : (int)gather;
+        supervisor->kernels = notice->kernels;
         supervisor->phase = WORKER_TESTING;
         canary_send_locked(dispatch, supervisor, now);
     }
