@@ -47,7 +47,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BACKEND_ABI 5
+#define BACKEND_ABI 6
 
 struct device; /* one opened device; each backend defines its own */
 struct stream; /* one slot's queue and pools; likewise */
@@ -63,7 +63,9 @@ struct device_options {
 struct backend {
     uint32_t abi; /* BACKEND_ABI */
     const char *name;
-    int gather; /* small alike jobs that are worth a launch together, at most; 1: none are */
+    uint32_t kernels; /* KERNEL_BIT of each that it has; launch refuses the others. Jobs that need
+                         more go to other devices, so a backend may begin with any of them */
+    int gather;       /* small alike jobs that are worth a launch together, at most; 1: none are */
 
     /** Writes a JSON array of the devices there are: [{"name","index",…}]. On failure writes the
         reason into `why` (what is missing, in one sentence a user can act on). Starts no context.
@@ -107,9 +109,8 @@ struct backend {
     /** Device address of page-locked host memory (`pin`, `host`) by which kernels write to it; NULL
         where they cannot. The host may read after `wait`. On the CPU it is `host` itself. */
     void *(*mapped)(struct stream *stream, void *host, size_t size);
-    /** Is there a kernel `id`? True for all of KILN_KERNELS. */
-    bool (*offers)(enum kernel_id id);
-    /** Runs kernel `id` with its argument struct (kernels/<name>.h). */
+    /** Runs kernel `id` with its argument struct (kernels/<name>.h); KILN_UNSUPPORTED where the
+        backend does not have it. */
     enum kiln_status (*launch)(struct stream *stream, enum kernel_id id, const void *args);
     enum kiln_status (*wait)(struct stream *stream);
     /** Closes the last phase and adds upload, kernel, download (device clock) and encode (host
@@ -119,6 +120,28 @@ struct backend {
     /** Text of the stream's last error, or "". */
     const char *(*error)(struct stream *stream);
 };
+
+/** A kernel's name, as in the list. */
+static inline const char *kernel_name(int id) {
+    static const char *const names[KERNEL_COUNT] = {
+#define X(symbol, name, args) #name,
+        KILN_KERNELS(X)
+#undef X
+    };
+    return names[id];
+}
+
+/** The names of a set of kernels as a JSON array. */
+static inline void kernels_print(uint32_t kernels, struct text *json) {
+    const char *before = "[";
+    for (int id = 0; id < KERNEL_COUNT; id++) {
+        if ((kernels >> id & 1) != 0) {
+            text_format(json, "%s\"%s\"", before, kernel_name(id));
+            before = ",";
+        }
+    }
+    text_string(json, *before == '[' ? "[]" : "]");
+}
 
 extern const struct backend cpu_backend;
 

@@ -90,6 +90,13 @@ static const char help_UNSUPPORTED[] =
     "Each field is valid, but this combination of method, precision, input and format is not "
     "available here. The detail says which part to change.";
 
+static const char help_INCAPABLE[] =
+    "The device that was asked for is not one that this daemon uses, or it lacks a kernel that "
+    "this job needs, and asking again does not change that: the detail says which, and which "
+    "devices could run the job. GET /v1/devices lists the devices with their kernels. Name "
+    "another device or none, choose another method or format, or start the daemon with the device "
+    "in --device.";
+
 static const char help_LIMITED[] =
     "The key has asked more often than its rate allows, or has as many requests in hand as it may "
     "have. Nothing was started. The headers RateLimit-Policy and RateLimit tell the limits and "
@@ -123,9 +130,9 @@ static const char help_BUSY[] =
     "again after the number of seconds in the Retry-After header.";
 
 static const char help_NO_DEVICE[] =
-    "No device that could run this job is available: the one that was asked for is unknown, not "
-    "chosen by --device or broken, or all of them are. GET /v1/devices gives the state of each "
-    "and the reason. Broken devices are tried again from time to time.";
+    "No device that could run this job is available now: the one that was asked for is broken, or "
+    "all of them are, or the daemon has none. GET /v1/devices gives the state of each and the "
+    "reason. Broken devices are tried again from time to time.";
 
 static const char help_NO_MEMORY[] =
     "The daemon's arena for inputs and results, this client's share of it, or the device's memory "

@@ -31,6 +31,7 @@
     X(MISDIRECTED, 421, "misdirected", "This daemon does not answer to that name")                 \
     X(INVALID, 422, "invalid-fields", "Some fields are missing, unknown or out of range")          \
     X(UNSUPPORTED, 422, "unsupported", "This combination is not available")                        \
+    X(INCAPABLE, 422, "incapable", "No device of this daemon can run this job")                    \
     X(LIMITED, 429, "rate-limited", "A limit of requests has been reached")                        \
     X(HEAD_TOO_LARGE, 431, "head-too-large", "The headers are larger than this daemon accepts")    \
     X(CANCELLED, 499, "cancelled", "The client went away")                                         \

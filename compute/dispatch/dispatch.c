@@ -15,6 +15,7 @@
 
 #include "compute/dispatch/dispatcher.h"
 #include "compute/dispatch/queue/attempt.h"
+#include "compute/dispatch/queue/match.h"
 #include "compute/dispatch/queue/memory.h"
 #include "compute/dispatch/queue/queue.h"
 #include "compute/dispatch/workers/devices.h"
@@ -258,8 +259,9 @@ static enum kiln_status admit_locked(struct run_queue *queue, struct job *job) {
     if (status != KILN_OK) {
         return status;
     }
-    if (!queue_has_device(queue, job->device, job->detail, sizeof job->detail)) {
-        return KILN_NO_DEVICE;
+    status = match_admit(queue, job, job->detail, sizeof job->detail);
+    if (status != KILN_OK) {
+        return status;
     }
     if (!memory_possible(queue, job)) {
         return KILN_JOB_TOO_LARGE;

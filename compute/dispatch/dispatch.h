@@ -69,6 +69,7 @@ struct device_view {
     enum device_state state;
     const char *reason;      /* why not available, or "" */
     const char *description; /* JSON object text from the worker or probe, or "{}" */
+    uint32_t kernels;        /* that it has (KERNEL_BIT); 0: not known */
     int slots, running;
     int pid; /* worker's process id; 0 for none */
     uint64_t jobs_done, jobs_failed, respawns;
@@ -105,7 +106,8 @@ int dispatch_timeout(struct dispatch *dispatch);
 bool dispatch_turn(struct dispatch *dispatch);
 
 /** Takes the job (and its blocks). On any return but KILN_OK the job stays the caller's and `done`
-    is not called. Errors: BUSY, DRAINING, NO_DEVICE (none ready or wanted one unknown), NO_MEMORY,
+    is not called. Errors: BUSY, DRAINING, NO_DEVICE (none that could run it is available now),
+    INCAPABLE (none ever will be: the wanted one is not in use, or lacks a kernel), NO_MEMORY,
     JOB_TOO_LARGE (for the arena, or for every device that it could run on). */
 enum kiln_status dispatch_submit(struct dispatch *dispatch, struct job *job);
 

@@ -74,6 +74,7 @@ static void snapshot_locked(const struct supervisor *supervisor, struct snapshot
         .state = supervisor_state(supervisor),
         .reason = copy->reason,
         .description = copy->description,
+        .kernels = supervisor->kernels,
         .slots = supervisor->flight.slots,
         .running = supervisor->flight.running - supervisor->canary_running,
         .pid = (int)supervisor->pid,

@@ -74,6 +74,8 @@ struct plan {
     uint64_t result_bytes; /* upper bound of the encoded result */
     uint64_t device_bytes; /* device memory of its arrays and scratch, a good estimate */
     double cost; /* elementary steps (cell updates, iterations, pairs): for the queue and metrics */
+    uint32_t kernels; /* KERNEL_BIT of each without which it cannot be run; what it would only use
+                         if it were there does not count */
 };
 
 #define REMARK_CONVERGED 0.01 /* share of the slowest mode that goes without a note */

@@ -136,7 +136,7 @@ bool result_png_offered(const struct task *task, const struct picture *picture,
                         int32_t compression) {
     const struct backend *backend = task->backend;
     return task->format == FORMAT_PNG && compression == COMPRESSION_FAST && picture->palette &&
-           picture->width <= PNG_WIDTH_MAX && backend->offers(KERNEL_PNG) &&
+           picture->width <= PNG_WIDTH_MAX && (backend->kernels & KERNEL_BIT(PNG)) != 0 &&
            backend->mapped(task->stream, task->result, task->capacity);
 }
 

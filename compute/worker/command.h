@@ -61,8 +61,9 @@ struct notice {
     uint32_t magic;
     int32_t kind; /* FAILED: the text says why the device cannot be used, and the worker exits */
     uint32_t slots;
-    uint32_t gather; /* jobs in one packet that are worth it here, at least 1 */
-    uint32_t size;   /* bytes of text that follow */
+    uint32_t gather;  /* jobs in one packet that are worth it here, at least 1 */
+    uint32_t kernels; /* that the backend has (KERNEL_BIT) */
+    uint32_t size;    /* bytes of text that follow */
 };
 
 #endif

@@ -19,11 +19,19 @@
 
 #define KINDS_MAX 8
 
-/* Adds the kind's JSON array: empty where there are no devices, with the reason in `why`. */
-static void print_kind(struct text *out, const char *kind, char *why, size_t why_size) {
+/* What was asked of one kind. */
+struct finding {
+    const struct backend *backend; /* NULL: it could not be loaded */
+    char why[256];                 /* there are no devices */
+};
+
+/* Adds the kind's JSON array: empty where there are no devices. */
+static void print_kind(struct text *out, const char *kind, struct finding *finding) {
     int index = 0;
-    size_t start = out->size;
+    size_t start = out->size, why_size = sizeof finding->why;
+    char *why = finding->why;
     const struct backend *backend = backend_find(kind, &index, why, why_size);
+    finding->backend = backend;
     if (!backend || backend->enumerate(out, why, why_size) != KILN_OK) {
         out->size = start; /* whatever a failed enumeration wrote */
         text_string(out, "[]");
@@ -48,7 +56,7 @@ static bool write_all(int fd, const char *data, size_t size) {
 }
 
 int worker_probe(void) {
-    char why[KINDS_MAX][256] = {{0}};
+    struct finding findings[KINDS_MAX] = {{0}};
     struct text out;
     char *buffer = malloc(PROBE_TEXT_MAX);
     if (!buffer) {
@@ -59,15 +67,24 @@ int worker_probe(void) {
     for (int i = 0; device_kinds[i].name != NULL; i++) {
         assert(i < KINDS_MAX);
         text_format(&out, "\"%s\":", device_kinds[i].name);
-        print_kind(&out, device_kinds[i].name, why[i], sizeof why[i]);
+        print_kind(&out, device_kinds[i].name, &findings[i]);
         text_string(&out, ",");
     }
-    text_string(&out, "\"why\":{");
+    text_string(&out, "\"kernels\":{");
     const char *comma = "";
     for (int i = 0; device_kinds[i].name != NULL; i++) {
-        if (why[i][0]) {
+        if (findings[i].backend != NULL) {
             text_format(&out, "%s\"%s\":", comma, device_kinds[i].name);
-            text_json_string(&out, why[i], strlen(why[i]));
+            kernels_print(findings[i].backend->kernels, &out);
+            comma = ",";
+        }
+    }
+    text_string(&out, "},\"why\":{");
+    comma = "";
+    for (int i = 0; device_kinds[i].name != NULL; i++) {
+        if (findings[i].why[0]) {
+            text_format(&out, "%s\"%s\":", comma, device_kinds[i].name);
+            text_json_string(&out, findings[i].why, strlen(findings[i].why));
             comma = ",";
         }
     }

@@ -49,6 +49,9 @@ static enum kiln_status canary_run(const struct worker *worker, struct stream *s
         snprintf(why, why_size, "the canary of %s is unsound", type->name);
         return status == KILN_UNSUPPORTED ? KILN_OK : status; /* it has none */
     }
+    if ((plan.kernels & ~worker->backend->kernels) != 0) {
+        return KILN_OK; /* no such job comes here */
+    }
     uint64_t capacity = (plan.result_bytes / ARENA_PAGE + 1) * ARENA_PAGE;
     struct task task = {
         .backend = worker->backend,

@@ -64,6 +64,7 @@ static bool notice_send(const struct worker *worker, enum notice_kind kind, cons
         .kind = kind,
         .slots = (uint32_t)worker->slots,
         .gather = worker->backend ? (uint32_t)worker->backend->gather : 1,
+        .kernels = worker->backend ? worker->backend->kernels : 0,
         .size = (uint32_t)size,
     };
     struct iovec parts[] = {{&notice, sizeof notice}, {(void *)(uintptr_t)text, size}};

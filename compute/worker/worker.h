@@ -25,8 +25,9 @@ struct worker_options {
 int worker_run(const struct worker_options *options);
 
 /** `kilnd probe`: writes to standard output one JSON object
-   {"cpu":[…],"cuda":[…],"why":{"cuda":"…"}} with the devices of every backend and the reason where
-   there are none. Returns the exit code. */
+    {"cuda":[…],"cpu":[…],"kernels":{"cpu":["mandelbrot",…]},"why":{"cuda":"…"}} with the devices of
+    every backend, the kernels of each that could be loaded, and the reason where there are no
+    devices. Returns the exit code. */
 int worker_probe(void);
 
 /** The backend of a device name's prefix ("cuda:0" → cuda), loading its module when needed; NULL

@@ -7,7 +7,7 @@
 
 static kernel_table kernels = {
 #define X(symbol, name, args) [KERNEL_##symbol] = &name##_row,
-    KILN_KERNELS(X) KILN_KERNELS_OFFERED(X)
+    KILN_KERNELS(X)
 #undef X
 };
 
@@ -16,15 +16,12 @@ static enum kiln_status module_open(int index, const struct device_options *opti
     return device_open(kernels, index, options, device, why, why_size);
 }
 
-static bool module_offers(enum kernel_id id) {
-    return (unsigned)id < KERNEL_COUNT && kernels[id] != NULL;
-}
-
 extern __attribute__((visibility("default"))) const struct backend kiln_backend;
 
 const struct backend kiln_backend = {
     .abi = BACKEND_ABI,
     .name = "cuda",
+    .kernels = KERNELS_ALL,
     .gather = GROUP_MAX,
     .enumerate = device_enumerate,
     .open = module_open,
@@ -42,7 +39,6 @@ const struct backend kiln_backend = {
     .result = stream_result,
     .download = stream_download,
     .mapped = stream_mapped,
-    .offers = module_offers,
     .launch = stream_run,
     .wait = stream_wait,
     .finish = stream_finish,

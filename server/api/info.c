@@ -92,6 +92,8 @@ static void device_print(const struct device_view *view, void *context) {
         text_string(text, ",");
         member_print(text, "reason", view->reason);
     }
+    text_string(text, ",\"kernels\":");
+    kernels_print(view->kernels, text);
     text_format(text, ",\"slots\":%d,\"running\":%d", view->slots, view->running);
     if (view->pid > 0) {
         text_format(text, ",\"pid\":%d", view->pid);

@@ -655,6 +655,120 @@ static void bad_jobs_of_two(void **state) {
     assert_int_equal(daemon_stop(&daemon), 0);
 }
 
+/* ---- devices that lack kernels ---- */
+
+/* Asks, and expects a final refusal that says these words; no header speaks of trying again. */
+static void incapable_expect(struct session *session, const struct request *request,
+                             const char *words) {
+    struct answer answer;
+    char value[32];
+    session_ask(session, request, &answer);
+    assert_status(&answer, 422);
+    assert_non_null(strstr(answer.body, "\"/problems/incapable\""));
+    if (strstr(answer.body, words) == NULL) {
+        fail_msg("\"%s\" is not in %s", words, answer.body);
+    }
+    assert_false(answer_header(&answer, "Retry-After", value, sizeof value));
+    answer_free(&answer);
+}
+
+static void get_incapable(struct session *session, const char *path, const char *words) {
+    incapable_expect(session, &(struct request){.path = path}, words);
+}
+
+static void get_on(struct session *session, const char *path, const char *device) {
+    struct answer answer;
+    session_get(session, path, &answer);
+    assert_status(&answer, 200);
+    assert_header(&answer, "Kiln-Device", device);
+    answer_free(&answer);
+}
+
+static void standin_start(struct daemon *daemon, const char *devices) {
+    const char *const flags[] = {"--device", devices, NULL};
+    setenv("KILN_MODULE_PATH", getenv("KILN_STANDIN"), 1);
+    setenv("KILN_STANDIN_KERNELS", "mandelbrot,laplacian", 1);
+    daemon_start(daemon, flags);
+    unsetenv("KILN_STANDIN_KERNELS");
+    unsetenv("KILN_MODULE_PATH");
+}
+
+static const char picture[] = "P5\n3 2\n255\nabcdef";
+
+static struct request post(const char *path) {
+    return (struct request){.path = path,
+                            .type = "image/x-portable-graymap",
+                            .body = picture,
+                            .size = sizeof picture - 1};
+}
+
+/* A device with two kernels beside one with all but one: each job goes where it can be run. */
+static void two_kernels(void **state) {
+    struct daemon daemon;
+    struct answer answer;
+    (void)state;
+    standin_start(&daemon, "cuda:0,cpu");
+    struct session *session = session_create(&daemon);
+    state_wait(session, "cuda:0", "ready");
+    state_wait(session, "cpu:0", "ready");
+    session_get(session, "/v1/devices", &answer);
+    assert_non_null(strstr(answer.body, "\"kernels\":[\"mandelbrot\",\"laplacian\"]"));
+    assert_non_null(strstr(answer.body, "\"kernels\":[\"mandelbrot\",\"colorize\",\"jacobi\","
+                                        "\"spectral\",\"laplacian\",\"lombscargle\"]"));
+    answer_free(&answer);
+    get_on(session, "/v1/mandelbrot?width=64&height=48&format=npy&device=cuda:0", "cuda:0");
+    get_on(session, "/v1/mandelbrot?width=64&height=48", "cpu:0"); /* which is to be coloured */
+    get_incapable(session, "/v1/mandelbrot?width=64&height=49&device=cuda:0",
+                  "cuda:0 lacks the kernel colorize that this job needs; it can run on cpu:0");
+    struct request request = post("/v1/laplacian?device=cuda");
+    session_ask(session, &request, &answer);
+    assert_status(&answer, 200);
+    answer_free(&answer);
+    request = post("/v1/jacobi?device=cuda:0");
+    incapable_expect(session, &request, "lacks the kernel spectral");
+    request = post("/v1/jacobi?device=cuda:0&iterations=3");
+    incapable_expect(session, &request, "lacks the kernel jacobi");
+    request = post("/v1/jacobi?iterations=3");
+    session_ask(session, &request, &answer);
+    assert_status(&answer, 200);
+    assert_header(&answer, "Kiln-Device", "cpu:0");
+    answer_free(&answer);
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* The same device alone: ready for what it can, and clear about the rest. */
+static void only_two_kernels(void **state) {
+    struct daemon daemon;
+    (void)state;
+    standin_start(&daemon, "cuda:0");
+    struct session *session = session_create(&daemon);
+    assert_int_equal(status_of(session, "/readyz"), 200);
+    get_on(session, "/v1/mandelbrot?width=64&height=48&format=npy", "cuda:0");
+    get_incapable(session, "/v1/mandelbrot?width=64&height=48",
+                  "cuda:0 lacks the kernel colorize that this job needs; no device in use can run");
+    get_incapable(session, "/v1/mandelbrot?width=64&height=48&device=cpu:0",
+                  "cpu:0 is not in use (--device)");
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
+/* A device that is not there, or not chosen, never comes: nobody is told to wait for it. */
+static void not_in_use(void **state) {
+    struct daemon daemon;
+    (void)state;
+    daemon_start(&daemon, NULL);
+    struct session *session = session_create(&daemon);
+    if (on_gpu()) {
+        get_incapable(session, "/v1/mandelbrot?width=64&device=cpu", "cpu:0 is not in use");
+    } else {
+        /* not available, or there and not in use */
+        get_incapable(session, "/v1/mandelbrot?width=64&device=cuda:0", "cuda:0 is not ");
+    }
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         /* first what the acceptance table asks for */
@@ -670,6 +784,9 @@ int main(void) {
         cmocka_unit_test(one_of_two),
         cmocka_unit_test(only_one),
         cmocka_unit_test(bad_jobs_of_two),
+        cmocka_unit_test(two_kernels),
+        cmocka_unit_test(only_two_kernels),
+        cmocka_unit_test(not_in_use),
     };
     const char *faults = getenv("KILND_FAULTS"), *shipped_path = getenv("KILND");
     if (faults == NULL || shipped_path == NULL || getenv("KILN_STANDIN") == NULL) {

@@ -102,6 +102,7 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     plan->result_bytes = (uint64_t)params->bytes;
     plan->device_bytes = (uint64_t)params->device_bytes;
     plan->cost = 1;
+    plan->kernels = 0; /* any device will do */
     return KILN_OK;
 }
 

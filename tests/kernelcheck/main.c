@@ -93,11 +93,23 @@ static bool selected(const struct options *options, const struct kernel_check *k
     return !options->kernel || strcmp(options->kernel, kernel->name) == 0;
 }
 
+/* What is checked beside kernels is always there. */
+static bool has(const struct backend *backend, const char *name) {
+    for (int id = 0; id < KERNEL_COUNT; id++)
+        if (strcmp(kernel_name(id), name) == 0)
+            return (backend->kernels >> id & 1) != 0;
+    return true;
+}
+
 static void checks_run(struct check *check, const struct options *options) {
     for (size_t i = 0; i < CHECKS; i++) {
         if (!selected(options, checks[i]))
             continue;
         check->kernel = checks[i]->name;
+        if (!has(check->backend, check->kernel)) {
+            printf("%-12s %-28s not there\n", check->kernel, "");
+            continue;
+        }
         if (options->bench && checks[i]->bench)
             checks[i]->bench(check);
         else if (!options->bench)
@@ -107,21 +119,16 @@ static void checks_run(struct check *check, const struct options *options) {
 
 /* Every kernel of the list has a check, and every name asked for exists. */
 static bool names_known(const struct options *options) {
-    static const char *const kernels[KERNEL_COUNT] = {
-#define X(symbol, name, args) #name,
-        KILN_KERNELS(X) KILN_KERNELS_OFFERED(X)
-#undef X
-    };
     bool found = !options->kernel || strcmp(options->kernel, stream_check.name) == 0;
     for (size_t i = 0; i < KERNEL_COUNT; i++) {
         bool checked = false;
         for (size_t k = 0; k < CHECKS; k++)
-            checked |= strcmp(kernels[i], checks[k]->name) == 0;
+            checked |= strcmp(kernel_name((int)i), checks[k]->name) == 0;
         if (!checked)
-            fprintf(stderr, "kernelcheck: the kernel %s has no check\n", kernels[i]);
+            fprintf(stderr, "kernelcheck: the kernel %s has no check\n", kernel_name((int)i));
         if (!checked)
             return false;
-        found = found || strcmp(options->kernel, kernels[i]) == 0;
+        found = found || strcmp(options->kernel, kernel_name((int)i)) == 0;
     }
     return found;
 }

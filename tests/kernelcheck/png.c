@@ -229,10 +229,6 @@ static void run_wide(struct check *check) {
 }
 
 static void run(struct check *check) {
-    if (!check->backend->offers(KERNEL_PNG)) {
-        printf("%-12s %-28s not offered\n", check->kernel, "");
-        return;
-    }
     run_sizes(check);
     run_random(check);
     run_room(check);
@@ -248,8 +244,6 @@ static void run(struct check *check) {
 
 static void bench(struct check *check) {
     static const size_t sizes[][2] = {{256, 256}, {1500, 1250}, {8192, 8192}};
-    if (!check->backend->offers(KERNEL_PNG))
-        return;
     for (size_t i = 0; i < 3; i++)
         for (size_t fill = 0; fill < FILLS; fill++) {
             size_t width = sizes[i][0], height = sizes[i][1];

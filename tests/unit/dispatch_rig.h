@@ -180,6 +180,7 @@ static enum kiln_status trouble_plan(const void *params, const struct input *inp
     (void)input, (void)format;
     plan->result_bytes = (uint64_t)((const struct trouble_params *)params)->bytes;
     plan->cost = 1;
+    plan->kernels = 0; /* any device will do */
     return KILN_OK;
 }
 
@@ -315,6 +316,7 @@ struct look {
     int pid, slots, running;
     enum device_state state;
     uint64_t respawns, gathered;
+    uint32_t kernels;
     char reason[256];
     bool found;
 };
@@ -329,6 +331,7 @@ static inline void look_each(const struct device_view *view, void *context) {
         look->state = view->state;
         look->respawns = view->respawns;
         look->gathered = view->gathered;
+        look->kernels = view->kernels;
         snprintf(look->reason, sizeof look->reason, "%s", view->reason);
     }
 }

@@ -1,6 +1,7 @@
 /*
  * job_rig.h: carries one job from its query to its result within a test: fields, check, plan, and a
- * run on the CPU backend with a result block of exactly the planned size between guard bytes.
+ * run on the CPU backend with a result block of exactly the planned size between guard bytes, and
+ * no kernels but the planned ones.
  *
  * A program that includes it calls rig_open and rig_close around its tests.
  */
@@ -38,6 +39,12 @@ struct rig {
 
 static struct device *rig_device;
 static struct stream *rig_stream;
+static uint32_t rig_launched; /* kernels, by the last run */
+
+static enum kiln_status rig_launch(struct stream *stream, enum kernel_id id, const void *args) {
+    rig_launched |= (uint32_t)1 << id;
+    return cpu_backend.launch(stream, id, args);
+}
 
 static int rig_open(void **state) {
     const struct device_options options = {.threads = 2};
@@ -105,8 +112,11 @@ static inline enum kiln_status rig_run(struct rig *rig) {
     assert_non_null(rig->block);
     memset(rig->block, 0xA5, room + 2 * RIG_GUARD);
     rig->result = rig->block + RIG_GUARD;
+    struct backend backend = cpu_backend;
+    backend.launch = rig_launch;
+    rig_launched = 0;
     struct task task = {
-        .backend = &cpu_backend,
+        .backend = &backend,
         .stream = rig_stream,
         .params = rig->params,
         .input = &rig->input,
@@ -126,6 +136,7 @@ static inline enum kiln_status rig_run(struct rig *rig) {
     rig->remarks = task.remarks;
     memcpy(rig->detail, task.detail, sizeof rig->detail);
     assert_true(rig->size <= rig->plan.result_bytes);
+    assert_int_equal(rig_launched & ~rig->plan.kernels, 0);
     for (size_t i = 0; i < RIG_GUARD; i++) {
         assert_int_equal(rig->block[i], 0xA5);
         assert_int_equal(rig->result[room + i], 0xA5);

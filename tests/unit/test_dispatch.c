@@ -353,7 +353,7 @@ static void unknown_devices_are_refused(void **state) {
     assert_false(dispatch_knows(rig.dispatch, "tpu:0"));
     call_init(&call, DEED_FILL, 1, 100);
     snprintf(call.job.device, sizeof call.job.device, "tpu:0");
-    assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_NO_DEVICE);
+    assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_INCAPABLE);
     assert_non_null(strstr(call.job.detail, "tpu:0"));
     rig_close(&rig);
 }
@@ -382,8 +382,13 @@ static void a_missing_device_says_why(void **state) {
     assert_non_null(strstr(why, "cuda:99"));
     call_init(&call, DEED_FILL, 1, 100);
     assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_NO_DEVICE);
+    /* who names one that is not in use, or not there, waits for nothing */
     snprintf(call.job.device, sizeof call.job.device, "cpu:0");
-    assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_NO_DEVICE);
+    assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_INCAPABLE);
+    assert_non_null(strstr(call.job.detail, "cpu:0 is not in use (--device)"));
+    snprintf(call.job.device, sizeof call.job.device, "cuda:99");
+    assert_int_equal(dispatch_submit(rig.dispatch, &call.job), KILN_INCAPABLE);
+    assert_non_null(strstr(call.job.detail, "cuda:99 is not available: "));
     rig_close(&rig);
 }
 

@@ -333,6 +333,36 @@ static void canaries(void **state) {
         }
         assert_int_equal(rig_run(&rig), KILN_OK);
         assert_true(rig.size > 0);
+        assert_int_equal(rig_launched, rig.plan.kernels);
+        rig_finish(&rig);
+    }
+}
+
+/* A plan names the kernels that are launched and no others, so that no device is passed over. */
+static void kernels_planned(void **state) {
+    static const struct {
+        const char *type, *query;
+        enum format format;
+        uint32_t kernels;
+    } rows[] = {
+        {"mandelbrot", "width=8&height=8", FORMAT_PNG,
+         KERNEL_BIT(MANDELBROT) | KERNEL_BIT(COLORIZE)},
+        {"mandelbrot", "width=8&height=8", FORMAT_NPY, KERNEL_BIT(MANDELBROT)},
+        {"mandelbrot", "width=8&height=8", FORMAT_JSON, KERNEL_BIT(MANDELBROT)},
+        {"jacobi", "iterations=3", FORMAT_PNG, KERNEL_BIT(JACOBI)},
+        {"jacobi", "method=exact&iterations=3", FORMAT_NPY, KERNEL_BIT(SPECTRAL)},
+        {"jacobi", "method=direct", FORMAT_PGM, KERNEL_BIT(SPECTRAL)},
+        {"laplacian", "scale=1", FORMAT_PNG, KERNEL_BIT(LAPLACIAN)},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct rig rig;
+        rig_init(&rig, job_type_find(rows[i].type), rows[i].format, rows[i].query);
+        if (rig.type->input == INPUT_IMAGE)
+            rig_input(&rig, image, sizeof image - 1);
+        assert_int_equal(rig_run(&rig), KILN_OK);
+        assert_int_equal(rig.plan.kernels, rows[i].kernels);
+        assert_int_equal(rig_launched, rows[i].kernels);
         rig_finish(&rig);
     }
 }
@@ -348,6 +378,7 @@ int main(void) {
         cmocka_unit_test(tiles_bound),
         cmocka_unit_test(tiles_absent),
         cmocka_unit_test(canaries),
+        cmocka_unit_test(kernels_planned),
     };
     return cmocka_run_group_tests(tests, setup, rig_close);
 }

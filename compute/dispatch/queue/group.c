@@ -45,7 +45,7 @@ int group_find(const struct run_queue *queue, const struct supervisor *superviso
     for (int looked = 0; other != NULL && count < limit && looked < LOOKED_MAX; looked++) {
         uint64_t more = bytes + other->plan.device_bytes; /* both are small */
         if (other->type == job->type && other->format == job->format && is_fresh(other) &&
-            device_kind_matches(supervisor->name, other->device) && job->type->alike(job, other) &&
+            supervisor_matches(supervisor, other) && job->type->alike(job, other) &&
             supervisor_fits(supervisor, more)) {
             group[count++] = other;
             bytes = more;

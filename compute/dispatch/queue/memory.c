@@ -24,7 +24,7 @@ bool memory_possible(const struct run_queue *queue, struct job *job) {
     const struct supervisor *largest = NULL;
     for (int i = 0; i < queue->count; i++) {
         const struct supervisor *one = &queue->supervisors[i];
-        if (!one->chosen || !one->present || !device_kind_matches(one->name, job->device)) {
+        if (!one->chosen || !one->present || !supervisor_matches(one, job)) {
             continue;
         }
         if (one->memory_bytes == 0 || job->plan.device_bytes <= one->memory_bytes) {

@@ -28,6 +28,7 @@
 #include "compute/dispatch/queue/queue.h"
 
 #include "compute/dispatch/queue/group.h"
+#include "compute/dispatch/queue/match.h"
 #include "compute/dispatch/queue/memory.h"
 #include "compute/dispatch/state/packet.h"
 
@@ -53,8 +54,7 @@ static struct supervisor *choose(struct run_queue *queue, const struct job *job)
     struct supervisor *best = NULL;
     for (int i = 0; i < queue->count; i++) {
         struct supervisor *one = &queue->supervisors[i];
-        bool fits = one->phase == WORKER_SERVING && !one->held &&
-                    device_kind_matches(one->name, job->device) &&
+        bool fits = one->phase == WORKER_SERVING && !one->held && supervisor_matches(one, job) &&
                     supervisor_fits(one, job->plan.device_bytes);
         /* A suspect may reserve a full worker; others need a free slot. */
         if (!fits || (job->attempt == 0 && !supervisor_room(one))) {
@@ -159,40 +159,15 @@ enum kiln_status queue_take(struct run_queue *queue, struct job *job) {
 
 /* ---- jobs without a device ---- */
 
-bool queue_has_device(const struct run_queue *queue, const char *wanted, char *why,
-                      size_t why_size) {
-    const struct supervisor *known = NULL;
-    for (int i = 0; i < queue->count; i++) {
-        const struct supervisor *one = &queue->supervisors[i];
-        if (!device_kind_matches(one->name, wanted)) {
-            continue;
-        }
-        enum device_state state = supervisor_state(one);
-        if (state != DEVICE_UNAVAILABLE && state != DEVICE_OFF) {
-            return true;
-        }
-        if (known == NULL || (one->chosen && !known->chosen)) {
-            known = one;
-        }
-    }
-    if (known == NULL) {
-        snprintf(why, why_size, "there is no device \"%s\"", wanted);
-    } else if (supervisor_state(known) == DEVICE_OFF) {
-        snprintf(why, why_size, "%s is not in use (--device)", known->name);
-    } else {
-        snprintf(why, why_size, "%s is not available: %s", known->name, known->reason);
-    }
-    return false;
-}
-
 void queue_reject(struct run_queue *queue, struct job_list *finished) {
     char why[JOB_DETAIL_MAX];
     struct job *next;
     for (struct job *job = queue->waiting.head; job != NULL; job = next) {
         next = job->next;
-        if (!queue_has_device(queue, job->device, why, sizeof why)) {
+        enum kiln_status status = match_admit(queue, job, why, sizeof why);
+        if (status != KILN_OK) {
             job_list_remove(&queue->waiting, job);
-            run_queue_end(queue, job, KILN_NO_DEVICE, why, finished);
+            run_queue_end(queue, job, status, why, finished);
         }
     }
 }

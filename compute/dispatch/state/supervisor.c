@@ -35,6 +35,11 @@ enum device_state supervisor_state(const struct supervisor *supervisor) {
     return supervisor->served ? DEVICE_RESTARTING : DEVICE_STARTING;
 }
 
+bool supervisor_matches(const struct supervisor *supervisor, const struct job *job) {
+    return (job->plan.kernels & ~supervisor->kernels) == 0 &&
+           device_kind_matches(supervisor->name, job->device);
+}
+
 bool supervisor_room(const struct supervisor *supervisor) {
     return supervisor->phase == WORKER_SERVING && !supervisor->held &&
            in_flight_room(&supervisor->flight);

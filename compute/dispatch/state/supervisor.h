@@ -35,10 +35,11 @@ struct supervisor {
     char reason[256];  /* why it is not available */
     char *description; /* JSON object; NOTICE_TEXT_MAX bytes */
     uint64_t described_ns;
-    bool present; /* the probe has seen it */
-    bool chosen;  /* by --device */
-    bool broken;  /* given up for now: tried again from time to time, its jobs do not wait */
-    bool served;  /* has been ready before */
+    bool present;     /* the probe has seen it */
+    bool chosen;      /* by --device */
+    bool broken;      /* given up for now: tried again from time to time, its jobs do not wait */
+    bool served;      /* has been ready before */
+    uint32_t kernels; /* that it has: as the probe or its worker has said, 0 before */
 
     enum worker_phase phase;
     pid_t pid;
@@ -68,6 +69,8 @@ struct supervisor {
 };
 
 enum device_state supervisor_state(const struct supervisor *supervisor);
+/** Whether the device is the one that the job wants, if it wants one, and has its kernels. */
+bool supervisor_matches(const struct supervisor *supervisor, const struct job *job);
 /** Can take a packet now? */
 bool supervisor_room(const struct supervisor *supervisor);
 /** Whether so many bytes of arrays fit beside those of the jobs that run there. */

@@ -17,14 +17,20 @@
 
 #define CANARY_DEADLINE (10 * SECOND)
 
-/* The first kind that needs no input. */
-static const struct job_type *canary_type(void) {
+/* Makes the job that of the first kind that needs no input and no kernel that the device lacks;
+   false if there is none. */
+static bool canary_make(const struct supervisor *supervisor, struct job *job) {
+    size_t data_size;
     for (size_t i = 0; job_types[i] != NULL; i++) {
-        if (job_types[i]->canary_query != NULL && job_types[i]->input == INPUT_NONE) {
-            return job_types[i];
+        job->type = job_types[i];
+        if (job->type->input == INPUT_NONE &&
+            canary_prepare(job->type, job->params, job->inputs, NULL, &data_size, &job->plan) ==
+                KILN_OK &&
+            supervisor_matches(supervisor, job)) {
+            return true;
         }
     }
-    return NULL;
+    return false;
 }
 
 /* Its first one came back: it takes jobs from now on. */
@@ -50,33 +56,26 @@ static void succeed(struct workers *workers, struct supervisor *supervisor) {
 }
 
 enum kiln_status canary_reserve_locked(struct workers *workers, struct supervisor *supervisor) {
-    const struct job_type *type = canary_type();
     struct job *job = &supervisor->canary;
-    size_t data_size;
-    if (supervisor->reserve.size > 0 || type == NULL ||
-        canary_prepare(type, job->params, job->inputs, NULL, &data_size, &job->plan) != KILN_OK) {
+    if (supervisor->reserve.size > 0 || !canary_make(supervisor, job)) {
         return KILN_OK;
     }
     return arena_take(workers->queue->arena, job->plan.result_bytes, &supervisor->reserve);
 }
 
 void canary_send_locked(struct workers *workers, struct supervisor *supervisor, uint64_t now) {
-    const struct job_type *type = canary_type();
     struct job *job = &supervisor->canary;
-    size_t data_size;
     *job = (struct job){
-        .type = type,
         .id = job_ids_next(&workers->queue->ids, job_ids_now()),
         .watch_fd = -1,
         .submitted_ns = now,
         .deadline_ns = now + CANARY_DEADLINE,
     };
-    if (type == NULL ||
-        canary_prepare(type, job->params, job->inputs, NULL, &data_size, &job->plan) != KILN_OK) {
+    if (!canary_make(supervisor, job)) {
         succeed(workers, supervisor); /* there is nothing to ask: the warm-up must do */
         return;
     }
-    job->format = type->canary_format;
+    job->format = job->type->canary_format;
     job->result = supervisor->reserve;
     if (packet_send(supervisor, &job, 1) == KILN_OK) {
         supervisor->canary_running = true;

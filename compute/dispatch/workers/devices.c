@@ -99,10 +99,31 @@ static void row_explain(struct workers *workers, const char *kind, const struct 
     }
 }
 
+/* The kernels of all devices of a kind: its own table's, or what the probe found in its module. */
+static void kernels_learn(struct workers *workers, const struct device_kind *kind,
+                          const struct json_value *named) {
+    struct json_value names = json_member(named, kind->name), entry;
+    uint32_t kernels = kind->builtin != NULL ? kind->builtin->kernels : 0;
+    size_t cursor = 0;
+    while (names.type == JSON_ARRAY && json_next_element(&names, &cursor, &entry)) {
+        char name[32] = "";
+        if (entry.type == JSON_STRING) {
+            json_string(&entry, name, sizeof name);
+        }
+        for (int id = 0; id < KERNEL_COUNT; id++) {
+            kernels |= strcmp(name, kernel_name(id)) == 0 ? (uint32_t)1 << id : 0;
+        }
+    }
+    for (int i = 0; i < workers->queue->count; i++) {
+        struct supervisor *row = &workers->queue->supervisors[i];
+        row->kernels = device_kind_matches(row->name, kind->name) ? kernels : row->kernels;
+    }
+}
+
 /* The probe's whole output; whatever is wrong with it, the fallback is there. */
 static void rows_from_probe(struct workers *workers, const char *text, size_t size) {
     char complaint[128] = "";
-    struct json_value root = {.type = JSON_NULL}, why = {.type = JSON_NULL};
+    struct json_value root = {.type = JSON_NULL}, why = root, kernels = root;
     if (size == 0 || json_check(text, size, &root, complaint, sizeof complaint) != KILN_OK ||
         root.type != JSON_OBJECT) {
         log_error("the probe's answer cannot be used: %s",
@@ -110,6 +131,7 @@ static void rows_from_probe(struct workers *workers, const char *text, size_t si
         root.type = JSON_NULL;
     } else {
         why = json_member(&root, "why");
+        kernels = json_member(&root, "kernels");
     }
     for (const struct device_kind *kind = device_kinds; kind->name != NULL; kind++) {
         if (root.type == JSON_OBJECT) {
@@ -125,6 +147,7 @@ static void rows_from_probe(struct workers *workers, const char *text, size_t si
             row->present = true;
             row->reason[0] = '\0';
         }
+        kernels_learn(workers, kind, &kernels);
     }
 }
 

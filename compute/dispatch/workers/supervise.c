@@ -245,6 +245,7 @@ static void notice_take_locked(struct workers *workers, struct supervisor *super
         supervisor->flight.slots = slots < 1 ? 1 : slots > SLOTS_MAX ? SLOTS_MAX : (int)slots;
         uint32_t gather = workers->gather > 0 ? (uint32_t)workers->gather : notice->gather;
         supervisor->flight.gather = gather < 1 ? 1 : gather > GROUP_MAX ? GROUP_MAX : (int)gather;
+        supervisor->kernels = notice->kernels;
         supervisor->phase = WORKER_TESTING;
         canary_send_locked(workers, supervisor, now);
     }

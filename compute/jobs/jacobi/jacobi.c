@@ -196,6 +196,7 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     plan->device_bytes = 2 * (uint64_t)planes.bytes + 2 * work;
     plan->cost = (double)planes.count *
                  (params->method == METHOD_SWEEPS ? (double)params->iterations : CLOSED_COST);
+    plan->kernels = params->method == METHOD_SWEEPS ? KERNEL_BIT(JACOBI) : KERNEL_BIT(SPECTRAL);
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }
 

@@ -89,6 +89,7 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     plan->result_bytes = planes_bound(&planes, format, 16, element);
     plan->device_bytes = planes.bytes + planes.count * 8; /* integers widen at most to that */
     plan->cost = (double)planes.count;
+    plan->kernels = KERNEL_BIT(LAPLACIAN);
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }
 

@@ -227,6 +227,7 @@ enum kiln_status lombscargle_plan(const void *raw, const struct input *input, en
     double held = power < (double)plan->result_bytes ? power : (double)plan->result_bytes;
     plan->device_bytes = input->size + (uint64_t)held;
     plan->cost = (double)params->y.count * (double)nf * (double)params->nterms * curves;
+    plan->kernels = KERNEL_BIT(LOMBSCARGLE);
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }
 

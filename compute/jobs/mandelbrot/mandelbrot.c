@@ -331,6 +331,7 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     uint64_t samples = format == FORMAT_PNG ? pixels * (uint64_t)(fine * fine) : pixels;
     plan->device_bytes = samples * 4 + (format == FORMAT_PNG ? pixels * 3 : 0);
     plan->cost = (double)pixels * (double)(fine * fine) * (double)params->max_iter;
+    plan->kernels = KERNEL_BIT(MANDELBROT) | (format == FORMAT_PNG ? KERNEL_BIT(COLORIZE) : 0);
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }
 

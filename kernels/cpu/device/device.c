@@ -68,6 +68,9 @@ static enum kiln_status cpu_pin(struct device *device, void *base, size_t size) 
 const struct backend cpu_backend = {
     .abi = BACKEND_ABI,
     .name = "cpu",
+#define X(symbol, name) | KERNEL_BIT(symbol)
+    .kernels = 0 CPU_KERNELS(X),
+#undef X
     .gather = 1,
     .enumerate = cpu_enumerate,
     .open = cpu_open,
@@ -85,7 +88,6 @@ const struct backend cpu_backend = {
     .result = cpu_stream_result,
     .download = cpu_stream_download,
     .mapped = cpu_stream_mapped,
-    .offers = cpu_stream_offers,
     .launch = cpu_stream_launch,
     .wait = cpu_stream_wait,
     .finish = cpu_stream_finish,

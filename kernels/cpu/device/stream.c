@@ -15,8 +15,8 @@
 #include <time.h>
 
 static enum kiln_status (*const kernels[KERNEL_COUNT])(struct stream *, const void *) = {
-#define X(symbol, name, args) [KERNEL_##symbol] = name##_launch,
-    KILN_KERNELS(X)
+#define X(symbol, name) [KERNEL_##symbol] = name##_launch,
+    CPU_KERNELS(X)
 #undef X
 };
 
@@ -157,12 +157,8 @@ void *cpu_stream_mapped(struct stream *stream, void *host, size_t size) {
     return host;
 }
 
-bool cpu_stream_offers(enum kernel_id id) {
-    return (unsigned)id < KERNEL_COUNT && kernels[id];
-}
-
 enum kiln_status cpu_stream_launch(struct stream *stream, enum kernel_id id, const void *args) {
-    if (!cpu_stream_offers(id))
+    if ((unsigned)id >= KERNEL_COUNT || kernels[id] == NULL)
         return stream_fail(stream, KILN_UNSUPPORTED, "the CPU has no such kernel");
     if (stream_cancelled(stream))
         return stream_fail(stream, KILN_CANCELLED, "cancelled");

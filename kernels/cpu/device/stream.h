@@ -63,7 +63,6 @@ void *cpu_stream_result(struct stream *stream, void *host, size_t size);
 enum kiln_status cpu_stream_download(struct stream *stream, void *host, const void *device,
                                      size_t size);
 void *cpu_stream_mapped(struct stream *stream, void *host, size_t size);
-bool cpu_stream_offers(enum kernel_id id);
 enum kiln_status cpu_stream_launch(struct stream *stream, enum kernel_id id, const void *args);
 enum kiln_status cpu_stream_wait(struct stream *stream);
 enum kiln_status cpu_stream_finish(struct stream *stream, struct timing *timing);
@@ -76,9 +75,16 @@ enum kiln_status cpu_describe(struct device *device, struct text *json);
     neither is known. */
 uint64_t cpu_memory_total(void);
 
-/* The kernels: one file each; args as in kernels/<name>.h. */
-#define X(symbol, name, args) enum kiln_status name##_launch(struct stream *, const void *);
-KILN_KERNELS(X)
+/* The kernels that the CPU has: one file each; args as in kernels/<name>.h. */
+#define CPU_KERNELS(X)                                                                             \
+    X(MANDELBROT, mandelbrot)                                                                      \
+    X(COLORIZE, colorize)                                                                          \
+    X(JACOBI, jacobi)                                                                              \
+    X(SPECTRAL, spectral)                                                                          \
+    X(LAPLACIAN, laplacian)                                                                        \
+    X(LOMBSCARGLE, lombscargle)
+#define X(symbol, name) enum kiln_status name##_launch(struct stream *, const void *);
+CPU_KERNELS(X)
 #undef X
 
 #endif

@@ -53,7 +53,6 @@ typedef const struct kernel_row *const kernel_table[KERNEL_COUNT];
 
 #define X(symbol, name, args) extern const struct kernel_row name##_row;
 KILN_KERNELS(X)
-KILN_KERNELS_OFFERED(X)
 #undef X
 
 /** A loaded function. */
