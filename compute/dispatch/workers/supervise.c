@@ -174,7 +174,7 @@ static bool packet_take_locked(struct workers *workers, struct supervisor *super
 }
 
 /* Takes what is there, in one system call for up to ANSWER_BATCH packets. False at the end of the
-   file or when nothing was there. */
+   file or of sense, or when nothing was there. */
 static bool answers_take(struct workers *workers, struct supervisor *supervisor, bool *ended) {
     struct answer answers[ANSWER_BATCH][GROUP_MAX];
     struct iovec parts[ANSWER_BATCH];
@@ -198,6 +198,7 @@ static bool answers_take(struct workers *workers, struct supervisor *supervisor,
         if (!*ended &&
             !packet_take_locked(workers, supervisor, answers[i], messages[i].msg_len, &finished)) {
             supervisor_kill(supervisor, "it sent an answer that makes no sense");
+            *ended = true; /* nor is anything believed that it says after that */
         }
     }
     workers->events->read(workers->context);
