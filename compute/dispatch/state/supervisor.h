@@ -49,6 +49,7 @@ struct supervisor {
     uint64_t ready_ns;                                    /* since when it takes jobs; 0: not yet */
     bool blameless; /* killed for a deadline: the other jobs are no suspects */
     bool failed;    /* said itself that the device cannot be used */
+    bool astray;    /* an answer made no sense: nothing that comes after it is believed */
     int deaths;     /* since window_ns, without a job done between */
     uint64_t window_ns;
 

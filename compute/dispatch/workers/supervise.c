@@ -139,7 +139,7 @@ void supervise_start(struct workers *workers, struct supervisor *supervisor) {
     struct spawned spawned;
     char why[160] = "there is no room in the arena for its own blocks";
     run_queue_lock(workers->queue);
-    supervisor->blameless = supervisor->failed = false;
+    supervisor->blameless = supervisor->failed = supervisor->astray = false;
     bool room = blocks_take_locked(workers, supervisor);
     run_queue_unlock(workers->queue);
     if (!room || process_start(workers, supervisor, &spawned, why, sizeof why) != KILN_OK) {
@@ -198,7 +198,7 @@ static bool answers_take(struct workers *workers, struct supervisor *supervisor,
         if (!*ended &&
             !packet_take_locked(workers, supervisor, answers[i], messages[i].msg_len, &finished)) {
             supervisor_kill(supervisor, "it sent an answer that makes no sense");
-            *ended = true; /* nor is anything believed that it says after that */
+            supervisor->astray = *ended = true;
         }
     }
     workers->events->read(workers->context);
@@ -218,7 +218,7 @@ static void on_closed(struct workers *workers, struct supervisor *supervisor, in
 
 void supervise_on_jobs(struct workers *workers, struct supervisor *supervisor) {
     bool ended;
-    if (supervisor->job_fd < 0) {
+    if (supervisor->job_fd < 0 || supervisor->astray) {
         return;
     }
     answers_take(workers, supervisor, &ended);
@@ -295,7 +295,8 @@ void supervise_on_death(struct workers *workers, struct supervisor *supervisor) 
     if (supervisor->pidfd < 0 || !spawn_ended(&workers->spawner, &process, how, sizeof how)) {
         return;
     }
-    while (supervisor->job_fd >= 0 && answers_take(workers, supervisor, &ended)) {
+    while (supervisor->job_fd >= 0 && !supervisor->astray &&
+           answers_take(workers, supervisor, &ended)) {
     }
     run_queue_lock(workers->queue);
     log_write(workers->queue->stopping ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "%s: worker %ld %s",
