@@ -11,6 +11,8 @@
  *   loop, timers        what happens when
  *   dispatch, jobs, view  the calls of dispatch.h
  */
+#include "compute/dispatch/dispatch.h"
+
 #include "compute/dispatch/dispatcher.h"
 #include "compute/dispatch/queue/attempt.h"
 #include "compute/dispatch/queue/memory.h"

@@ -4,7 +4,6 @@
 #ifndef KILN_COMPUTE_DISPATCH_DISPATCHER_H
 #define KILN_COMPUTE_DISPATCH_DISPATCHER_H
 
-#include "compute/dispatch/dispatch.h"
 #include "compute/dispatch/loop.h"
 #include "compute/dispatch/timers.h"
 #include "compute/dispatch/workers/workers.h"

@@ -6,6 +6,8 @@
  *
  * Threads: any.
  */
+#include "compute/dispatch/dispatch.h"
+
 #include "compute/dispatch/dispatcher.h"
 
 #include <stdio.h>

@@ -3,6 +3,8 @@
  *
  * Threads: any. Texts are copied under the lock and shown without it.
  */
+#include "compute/dispatch/dispatch.h"
+
 #include "compute/dispatch/dispatcher.h"
 #include "compute/worker/command.h"
 

@@ -104,6 +104,8 @@ static void answer_begin(const struct command *command, uint32_t gathered, struc
     memset(answer, 0, sizeof *answer);
     answer->magic = COMMAND_MAGIC;
     answer->id = command->id;
+    answer->place = command->place;
+    answer->generation = command->generation;
     answer->gathered = gathered;
     answer->timing.queue = (double)(command->started_ns - command->submitted_ns) * 1e-6;
 }

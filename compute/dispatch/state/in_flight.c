@@ -63,13 +63,13 @@ void in_flight_cancel(struct in_flight *flight, int place, enum job_state state)
     flight->place[place].job->state = state;
 }
 
-int in_flight_find(const struct in_flight *flight, const struct job_id *id) {
-    for (int i = 0; i < PLACES_MAX; i++) {
-        if (flight->place[i].job != NULL && job_id_equal(&flight->place[i].job->id, id)) {
-            return i;
-        }
+bool in_flight_holds(const struct in_flight *flight, uint32_t place, uint32_t generation,
+                     const struct job_id *id) {
+    if (place >= PLACES_MAX) {
+        return false;
     }
-    return -1;
+    const struct place *at = &flight->place[place];
+    return at->job != NULL && at->generation == generation && job_id_equal(&at->job->id, id);
 }
 
 uint64_t in_flight_active(const struct in_flight *flight, uint64_t now) {

@@ -21,6 +21,7 @@ enum job_state { JOB_FREE, JOB_QUEUED, JOB_RUNNING, JOB_EXPIRING, JOB_CANCELLING
 /** One command that the worker has. */
 struct place {
     struct job *job;
+    uint32_t generation;     /* how many jobs have been here, this one included */
     int slot;                /* of the packet that it went in */
     struct block orphans[2]; /* of a job that was completed although its worker may still write */
 };
@@ -51,8 +52,9 @@ void in_flight_put(struct in_flight *flight, int slot, struct job *const *jobs, 
 struct job *in_flight_clear(struct in_flight *flight, int place);
 /** Asks the running job in this place to stop. */
 void in_flight_cancel(struct in_flight *flight, int place, enum job_state state);
-/** The place of the job with this id, or -1. */
-int in_flight_find(const struct in_flight *flight, const struct job_id *id);
+/** Whether the job with this id is in this place, in this generation: what an answer claims. */
+bool in_flight_holds(const struct in_flight *flight, uint32_t place, uint32_t generation,
+                     const struct job_id *id);
 /** Summed time with jobs, up to `now`. */
 uint64_t in_flight_active(const struct in_flight *flight, uint64_t now);
 

@@ -16,6 +16,8 @@ static void command_fill(struct command *command, const struct supervisor *super
         .magic = COMMAND_MAGIC,
         .type = job_type_index(job->type),
         .id = job->id,
+        .place = (uint32_t)place,
+        .generation = supervisor->flight.place[place].generation,
         .format = (int32_t)job->format,
         .attempt = job->attempt,
         .submitted_ns = job->submitted_ns,
@@ -31,10 +33,11 @@ static void command_fill(struct command *command, const struct supervisor *super
     memcpy(command->params, job->params, sizeof command->params);
 }
 
-static void command_make(const struct supervisor *supervisor, struct job *job, int place,
+static void command_make(struct supervisor *supervisor, struct job *job, int place,
                          struct command *command) {
     struct control *control = &supervisor->flight.control[place];
     job->started_ns = clock_ns();
+    supervisor->flight.place[place].generation++;
     atomic_store(&control->cancel, 0);
     atomic_store(&control->progress, 0);
     command_fill(command, supervisor, job, place);

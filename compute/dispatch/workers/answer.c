@@ -102,11 +102,13 @@ static void fault_take(struct supervisor *supervisor, struct job *job) {
 
 bool answer_take_locked(struct workers *workers, struct supervisor *supervisor,
                         const struct answer *answer, struct job_list *finished) {
-    int place = in_flight_find(&supervisor->flight, &answer->id);
-    if (place < 0 || !is_sound(answer)) {
+    struct in_flight *flight = &supervisor->flight;
+    if (!in_flight_holds(flight, answer->place, answer->generation, &answer->id) ||
+        !is_sound(answer)) {
         return false;
     }
-    struct job *job = supervisor->flight.place[place].job;
+    int place = (int)answer->place;
+    struct job *job = flight->place[place].job;
     enum kiln_status answered = (enum kiln_status)answer->status;
     if (job->state == JOB_FAULTED) {
         return false; /* answered already */
@@ -120,8 +122,8 @@ bool answer_take_locked(struct workers *workers, struct supervisor *supervisor,
     /* Power of the last second times the time on the device, shared with the others there. */
     job->joules = supervisor->power_w *
                   (job->timing.upload + job->timing.kernel + job->timing.download) * 1e-3 /
-                  supervisor->flight.running;
-    in_flight_clear(&supervisor->flight, place);
+                  flight->running;
+    in_flight_clear(flight, place);
     if (supervisor_canary(supervisor, job)) {
         canary_end_locked(workers, supervisor, status);
     } else {
