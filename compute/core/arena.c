@@ -502,20 +502,18 @@ static bool is_taken(const struct arena *arena, const struct block *block) {
 }
 
 void arena_trim(struct arena *arena, struct block *block, uint64_t size) {
-    if (size >= block->size) {
-        return;
+    if (size >= block->size || pages_of(size) == block->size / ARENA_PAGE) {
+        return; /* nothing to return, and so no lock */
     }
     pthread_mutex_lock(&arena->lock);
     assert(is_taken(arena, block));
     uint32_t first = (uint32_t)(block->offset / ARENA_PAGE);
     uint32_t whole = (uint32_t)(block->size / ARENA_PAGE);
     uint32_t length = pages_of(size);
-    if (length < whole) {
-        mark(arena, first, length, 0);
-        release(arena, first + length, whole - length);
-        block->size = (uint64_t)length * ARENA_PAGE;
-        count_used(arena, arena->owner[first], -(int64_t)(whole - length) * ARENA_PAGE);
-    }
+    mark(arena, first, length, 0);
+    release(arena, first + length, whole - length);
+    block->size = (uint64_t)length * ARENA_PAGE;
+    count_used(arena, arena->owner[first], -(int64_t)(whole - length) * ARENA_PAGE);
     pthread_mutex_unlock(&arena->lock);
 }
 

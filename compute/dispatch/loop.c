@@ -73,21 +73,16 @@ static void event_take(struct loop *loop, uint64_t data) {
     }
 }
 
-int loop_timeout(const struct loop *loop) {
-    struct run_queue *queue = loop->queue;
-    run_queue_lock(queue);
-    uint64_t now = clock_ns();
-    uint64_t left = queue->sweep_ns > now ? queue->sweep_ns - now : 0;
-    bool stop = queue->stopping;
-    run_queue_unlock(queue);
-    return stop ? -1 : (int)((left + MS - 1) / MS); /* rounded up */
+/* Each turn asks: so without the lock. Who moves the moment forward from another thread wakes this
+   one afterwards. */
+static uint64_t sweep_at(const struct loop *loop) {
+    return atomic_load_explicit(&loop->queue->sweep_ns, memory_order_relaxed);
 }
 
-static bool sweep_due(struct loop *loop, uint64_t now) {
-    run_queue_lock(loop->queue);
-    bool due = now >= loop->queue->sweep_ns;
-    run_queue_unlock(loop->queue);
-    return due;
+int loop_timeout(const struct loop *loop) {
+    uint64_t now = clock_ns(), sweep = sweep_at(loop);
+    uint64_t left = sweep > now ? sweep - now : 0;
+    return atomic_load(&loop->queue->stopping) ? -1 : (int)((left + MS - 1) / MS); /* rounded up */
 }
 
 bool loop_turn(struct loop *loop, int timeout) {
@@ -97,7 +92,7 @@ bool loop_turn(struct loop *loop, int timeout) {
         event_take(loop, events[i].data.u64);
     }
     uint64_t now = clock_ns();
-    if (sweep_due(loop, now)) {
+    if (now >= sweep_at(loop)) {
         timers_sweep(loop->timers, now);
     }
     loop->timers->awake_ns = clock_ns();

@@ -46,8 +46,8 @@ void run_queue_unlock(struct run_queue *queue) {
 }
 
 void run_queue_hurry(struct run_queue *queue, uint64_t when) {
-    if (when < queue->sweep_ns) {
-        queue->sweep_ns = when;
+    if (when < atomic_load_explicit(&queue->sweep_ns, memory_order_relaxed)) {
+        atomic_store_explicit(&queue->sweep_ns, when, memory_order_relaxed);
     }
 }
 

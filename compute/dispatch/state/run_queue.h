@@ -36,11 +36,12 @@ struct run_queue {
                               them */
     size_t outstanding;    /* accepted jobs whose done() has not returned */
     bool starved;          /* a job could not be sent for want of memory or room: try again soon */
-    bool draining, stopping;
-    struct job_ids ids; /* of jobs and canaries */
-    uint64_t numbers;   /* of jobs so far */
-    uint64_t sweep_ns;  /* when the thread looks at its clocks next */
-    uint64_t stuck_ns;  /* since when jobs wait for memory although nothing runs; 0: they do not */
+    bool draining;
+    atomic_bool stopping;      /* set under the lock, as sweep_ns; read anywhere */
+    struct job_ids ids;        /* of jobs and canaries */
+    uint64_t numbers;          /* of jobs so far */
+    _Atomic uint64_t sweep_ns; /* when the thread looks at its clocks next */
+    uint64_t stuck_ns; /* since when jobs wait for memory although nothing runs; 0: they do not */
     struct run_counts counts;
 };
 
