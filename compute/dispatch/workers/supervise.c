@@ -147,6 +147,7 @@ void supervise_start(struct workers *workers, struct supervisor *supervisor) {
         return;
     }
     run_queue_lock(workers->queue);
+    supervisor->process++;
     supervisor->pid = spawned.pid;
     supervisor->pidfd = spawned.pidfd;
     supervisor->job_fd = spawned.job_fd;
@@ -301,7 +302,7 @@ void supervise_on_death(struct workers *workers, struct supervisor *supervisor) 
     run_queue_lock(workers->queue);
     log_write(workers->queue->stopping ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "%s: worker %ld %s",
               supervisor->name, (long)supervisor->pid, how);
-    close_locked(&supervisor->job_fd);
+    supervisor_close_jobs(supervisor);
     close_locked(&supervisor->control_fd);
     close_locked(&supervisor->pidfd);
     supervisor->pid = 0;
@@ -359,7 +360,7 @@ void supervise_stop(struct workers *workers) {
     for (int i = 0; i < workers->queue->count; i++) {
         struct supervisor *supervisor = &workers->queue->supervisors[i];
         supervisor->phase = supervisor->pidfd >= 0 ? WORKER_DYING : WORKER_NONE;
-        close_locked(&supervisor->job_fd);
+        supervisor_close_jobs(supervisor);
         close_locked(&supervisor->control_fd);
     }
     run_queue_unlock(workers->queue);
