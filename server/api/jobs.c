@@ -171,7 +171,7 @@ static enum kiln_status job_check(struct http_request *request) {
         return status;
     }
     enum kiln_status format = format_choose(request, named);
-    if (request->complaints.count == 0) {
+    if (request->complaints.count < COMPLAINTS_MAX) { /* else no more are kept */
         job->type->check(job->params, job->inputs, job_data(request), job->format,
                          &request->service->limits, &request->complaints);
     }

@@ -70,7 +70,7 @@ void canary_send_locked(struct workers *workers, struct supervisor *supervisor, 
         .submitted_ns = now,
         .deadline_ns = now + CANARY_DEADLINE,
     };
-    if (!canary_make(supervisor, job)) {
+    if (!canary_make(supervisor, job) || job->plan.result_bytes > supervisor->reserve.size) {
         succeed(workers, supervisor); /* there is nothing to ask: the warm-up must do */
         return;
     }
