@@ -10,6 +10,7 @@
  */
 #include "compute/codecs/json.h"
 #include "compute/core/log.h"
+#include "compute/core/words.h"
 #include "compute/dispatch/private.h"
 
 #include <stdio.h>
@@ -182,20 +183,11 @@ static enum kiln_status choose_one(struct dispatch *dispatch, const char *name) 
 
 static enum kiln_status choose_list(struct dispatch *dispatch, const char *list) {
     enum kiln_status status = KILN_OK;
-    while (status == KILN_OK) {
+    for (struct words names = words_of(list, strlen(list));
+         status == KILN_OK && words_next(&names);) {
         char name[DEVICE_NAME_MAX];
-        list += strspn(list, " ");
-        size_t length = strcspn(list, ",");
-        const char *next = list[length] ? list + length + 1 : NULL;
-        while (length > 0 && list[length - 1] == ' ') {
-            length--;
-        }
-        snprintf(name, sizeof name, "%.*s", (int)length, list);
+        snprintf(name, sizeof name, "%.*s", (int)names.size, names.word);
         status = choose_one(dispatch, name);
-        if (!next) {
-            break;
-        }
-        list = next;
     }
     return status;
 }
