@@ -45,7 +45,8 @@ python3-venv            a private place for schemathesis
 git                     lists the sources for scripts/lint.sh"
 # Installed where the distribution has it; what uses it is skipped, and says so, where it is not.
 SETUP_LINT_PACKAGES="
-clang-format-14         checks the layout of the sources"
+clang-format-14         checks the layout of the sources
+libclang1-14            tells scripts/style.py which expressions are pointers"
 
 setup_say() {
     printf '==> %s\n' "$*"

@@ -4,6 +4,7 @@
 #include "server/service.h"
 
 #include "compute/codecs/json.h"
+#include "compute/core/words.h"
 #include "compute/worker/device_kind.h"
 #include "server/cache/result_reuse.h"
 
@@ -30,42 +31,25 @@ enum kiln_status service_init(struct service *service, const struct options *opt
     return status == KILN_OK ? result_reuse_create(options->cache_bytes, &service->reuse) : status;
 }
 
-static bool kinds_have(const char *kinds, const char *kind, size_t size) {
-    while (*kinds != '\0') {
-        size_t length = strcspn(kinds, ",");
-        if (length == size && memcmp(kinds, kind, size) == 0) {
-            return true;
-        }
-        kinds += length + (kinds[length] == ',');
-    }
-    return false;
-}
-
 /* Collects the kinds ("cpu", "cuda") of the devices that are in use: the part of a device's name
    before the colon. */
 static void kind_collect(const struct device_view *view, void *context) {
     struct service *service = context;
+    char name[DEVICE_NAME_MAX];
     size_t size = strcspn(view->name, ":");
     size_t used = strlen(service->kinds);
-    if (view->state == DEVICE_UNAVAILABLE || view->state == DEVICE_OFF ||
-        kinds_have(service->kinds, view->name, size) || used + size + 2 > sizeof service->kinds) {
+    if (view->state == DEVICE_UNAVAILABLE || view->state == DEVICE_OFF || size >= sizeof name ||
+        used + size + 2 > sizeof service->kinds) {
+        return;
+    }
+    snprintf(name, sizeof name, "%.*s", (int)size, view->name);
+    if (words_have(service->kinds, used, name)) {
         return;
     }
     const struct device_kind *kind = device_kind_find(view->name, NULL);
     service->spins = service->spins || (kind != NULL && kind->spins);
-    snprintf(service->kinds + used, sizeof service->kinds - used, "%s%.*s", used > 0 ? "," : "",
-             (int)size, view->name);
-}
-
-static bool variants_have(const char *variants, const char *variant) {
-    size_t size = strlen(variant);
-    for (; *variants != '\0'; variants += strcspn(variants, ",")) {
-        variants += *variants == ',';
-        if (strncmp(variants, variant, size) == 0 && strchr(",", variants[size]) != NULL) {
-            return true;
-        }
-    }
-    return false;
+    snprintf(service->kinds + used, sizeof service->kinds - used, "%s%s", used > 0 ? "," : "",
+             name);
 }
 
 /* Collects what a device's arithmetic depends on: its kind, and the instruction set of a processor
@@ -83,8 +67,8 @@ static void variant_collect(const struct device_view *view, void *context) {
     struct json_value name = json_member(&description, "name");
     json_string(simd.type == JSON_STRING ? &simd : &name, model, sizeof model);
     model[strcspn(model, ",")] = '\0';
-    snprintf(variant, sizeof variant, "%.*s %s", (int)size, view->name, model);
-    if (!variants_have(service->variants, variant) &&
+    snprintf(variant, sizeof variant, "%.*s%s%s", (int)size, view->name, *model ? " " : "", model);
+    if (!words_have(service->variants, used, variant) &&
         used + strlen(variant) + 2 <= sizeof service->variants) {
         snprintf(service->variants + used, sizeof service->variants - used, "%s%s",
                  used > 0 ? "," : "", variant);

@@ -3,6 +3,7 @@
  */
 #include "server/http/cors.h"
 
+#include "compute/core/words.h"
 #include "server/http/reply.h"
 #include "server/http/request.h"
 
@@ -16,6 +17,7 @@ struct cors {
     bool any;
     size_t count;
     const char *origins[CORS_ORIGINS_MAX];
+    size_t used; /* bytes of text */
     char text[CORS_LIST_MAX];
 };
 
@@ -28,25 +30,23 @@ static bool origin_valid(const char *origin) {
            rest[3 + strspn(rest + 3, host)] == '\0' && rest[strlen(rest) - 1] != ':';
 }
 
-static bool origins_split(struct cors *cors, char *why, size_t why_size) {
-    char *at = cors->text;
-    for (char *origin = strsep(&at, ","); origin != NULL; origin = strsep(&at, ",")) {
-        origin += strspn(origin, " ");
-        origin[strcspn(origin, " ")] = '\0';
-        if (strcmp(origin, "*") == 0 && cors->count == 0 && at == NULL) {
-            cors->any = true;
-        } else if (!origin_valid(origin)) {
-            snprintf(why, why_size,
-                     "--cors-origin: \"%.80s\" is not an origin: scheme://host or "
-                     "scheme://host:port in lower case; or * alone",
-                     origin);
-            return false;
-        } else if (cors->count == CORS_ORIGINS_MAX) {
-            snprintf(why, why_size, "--cors-origin: at most %d origins", CORS_ORIGINS_MAX);
-            return false;
-        } else {
-            cors->origins[cors->count++] = origin;
-        }
+static bool origin_add(struct cors *cors, const struct words *item, char *why, size_t why_size) {
+    char *origin = cors->text + cors->used;
+    snprintf(origin, sizeof cors->text - cors->used, "%.*s", (int)item->size, item->word);
+    cors->used += item->size + 1; /* no more than the list, which fits */
+    if (strcmp(origin, "*") == 0 && cors->count == 0 && item->rest == NULL) {
+        cors->any = true;
+    } else if (!origin_valid(origin)) {
+        snprintf(why, why_size,
+                 "--cors-origin: \"%.80s\" is not an origin: scheme://host or "
+                 "scheme://host:port in lower case; or * alone",
+                 origin);
+        return false;
+    } else if (cors->count == CORS_ORIGINS_MAX) {
+        snprintf(why, why_size, "--cors-origin: at most %d origins", CORS_ORIGINS_MAX);
+        return false;
+    } else {
+        cors->origins[cors->count++] = origin;
     }
     return true;
 }
@@ -58,10 +58,11 @@ struct cors *cors_create(const char *list, char *why, size_t why_size) {
         free(cors);
         return NULL;
     }
-    strcpy(cors->text, list);
-    if (!origins_split(cors, why, why_size)) {
-        free(cors);
-        return NULL;
+    for (struct words items = words_of(list, strlen(list)); words_next(&items);) {
+        if (!origin_add(cors, &items, why, why_size)) {
+            free(cors);
+            return NULL;
+        }
     }
     return cors;
 }
