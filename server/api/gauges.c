@@ -6,7 +6,7 @@
 #include "compute/codecs/json.h"
 #include "compute/core/log.h"
 #include "server/api/metrics.h"
-#include "server/cache/result_reuse.h"
+#include "server/jobs/result_reuse.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -11,7 +11,7 @@
 #ifndef KILN_SERVER_AUTH_THROTTLE_H
 #define KILN_SERVER_AUTH_THROTTLE_H
 
-#include "server/http/connection_limit.h"
+#include "server/http/connections/connection_limit.h"
 
 struct auth_throttle;
 

@@ -11,12 +11,12 @@
 #include "compute/core/thread_pool.h"
 #include "server/access_log.h"
 #include "server/api/metrics.h"
-#include "server/http/connection_limit.h"
-#include "server/http/intake.h"
-#include "server/http/loop.h"
+#include "server/http/connections/connection_limit.h"
+#include "server/http/connections/loop.h"
+#include "server/http/connections/socket.h"
+#include "server/http/connections/tls.h"
 #include "server/http/request.h"
-#include "server/http/socket.h"
-#include "server/http/tls.h"
+#include "server/http/wire/intake.h"
 
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -7,7 +7,7 @@
 #ifndef KILN_SERVER_HTTP_LISTENER_H
 #define KILN_SERVER_HTTP_LISTENER_H
 
-#include "server/service.h"
+#include "server/core/service.h"
 
 struct listener;
 

@@ -18,14 +18,14 @@
 
 #include "compute/jobs/job.h"
 #include "server/auth/access.h"
-#include "server/cache/offload.h"
 #include "server/cache/single_flight.h"
-#include "server/http/connections.h"
-#include "server/http/framing.h"
+#include "server/core/offload.h"
+#include "server/core/service.h"
+#include "server/core/tracing.h"
+#include "server/http/connections/connections.h"
 #include "server/http/router.h"
 #include "server/http/url.h"
-#include "server/service.h"
-#include "server/tracing.h"
+#include "server/http/wire/framing.h"
 
 #include <microhttpd.h>
 

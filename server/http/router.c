@@ -5,7 +5,7 @@
 
 #include "server/api/info.h"
 #include "server/api/job_list.h"
-#include "server/api/jobs.h"
+#include "server/api/job_submit.h"
 #include "server/api/pages.h"
 
 #include <assert.h>
