@@ -9,8 +9,8 @@
 #include "server/http/request.h"
 
 /** GET /v1/jobs */
-enum MHD_Result active_list(struct http_request *request);
+enum MHD_Result job_list_all(struct http_request *request);
 /** GET and DELETE /v1/jobs/{id} */
-enum MHD_Result active_job(struct http_request *request);
+enum MHD_Result job_list_one(struct http_request *request);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * tracing.h: the names of one request: what it brought, what its answer says.
+ * tracing.h: the names of one request: what it brought, what its answer and the log say.
  *
  * Every answer that is made for one request carries X-Request-Id and traceresponse. An answer that
  * many connections share (a kept result, jobs.c) has neither, so a request that brought an id or a
@@ -13,9 +13,8 @@
 
 #include "compute/core/trace.h"
 
-#include <microhttpd.h>
-
-struct http_request;
+#include <stdbool.h>
+#include <stddef.h>
 
 struct tracing {
     struct trace trace;
@@ -28,13 +27,12 @@ struct tracing {
 
 /** Names a request of which nothing is known yet. `tracing` is zeroed. */
 void tracing_begin(struct tracing *tracing);
-/** Takes over what the headers bring, once the guard has seen them. */
-void tracing_read(struct http_request *request);
-/** The tracestate as it was sent, its headers joined by commas; false where none is to be kept. */
-bool tracing_state(const struct http_request *request, char text[TRACESTATE_MAX + 1]);
+/** Takes over the value of a traceparent header; `state`: a tracestate came with it. Void ones are
+    passed over. */
+void tracing_parent_read(struct tracing *tracing, const char *value, size_t size, bool state);
+/** Takes over the value of an X-Request-Id header. Void ones are passed over. */
+void tracing_id_read(struct tracing *tracing, const char *value, size_t size);
 /** Prints the request's id: the client's, or its span's. */
 void tracing_id_print(const struct tracing *tracing, char text[REQUEST_ID_MAX + 1]);
-/** Adds the names to an answer. */
-void tracing_headers(const struct tracing *tracing, struct MHD_Response *response);
 
 #endif

@@ -78,10 +78,6 @@ bool cors_allows(const struct cors *cors, const char *origin) {
     return found;
 }
 
-bool cors_tells(const struct http_request *request) {
-    return request->service->cors != NULL;
-}
-
 /* True where the asking page may read the answer. */
 static bool origin_header(const struct http_request *request, struct MHD_Response *response) {
     const struct cors *cors = request->service->cors;

@@ -9,13 +9,9 @@
 
 #include "compute/core/log.h"
 #include "compute/core/thread_pool.h"
-#include "server/access_log.h"
-#include "server/api/metrics.h"
 #include "server/http/connections/connection_limit.h"
-#include "server/http/connections/loop.h"
 #include "server/http/connections/socket.h"
 #include "server/http/connections/tls.h"
-#include "server/http/request.h"
 #include "server/http/wire/intake.h"
 
 #include <fcntl.h>
@@ -33,6 +29,7 @@
 #define CONNECTION_MEMORY 32768
 
 struct listener {
+    struct listener_options options;
     int port;
     char place[SOCKET_PLACE_MAX];
     struct tls tls;
@@ -57,13 +54,14 @@ static _Thread_local struct {
 /* The library's own limits hold for one loop; these for all of them. */
 static enum MHD_Result connection_policy(void *context, const struct sockaddr *socket,
                                          socklen_t size) {
-    struct service *service = context;
+    const struct listener *listener = context;
+    struct connection_limit *limit = listener->options.service->connection_limit;
     struct address address = address_of(size >= sizeof(struct sockaddr_in) ? socket : NULL);
     if (counted.held) {
         counted.held = false;
-        connection_limit_give(service->connection_limit, counted.address);
+        connection_limit_give(limit, counted.address);
     }
-    if (!connection_limit_take(service->connection_limit, address)) {
+    if (!connection_limit_take(limit, address)) {
         return MHD_NO;
     }
     counted.held = true;
@@ -88,7 +86,8 @@ static void connection_close(struct service *service, struct client *client) {
 
 static void connection_notify(void *context, struct MHD_Connection *connection,
                               void **socket_context, enum MHD_ConnectionNotificationCode code) {
-    struct service *service = context;
+    const struct listener *listener = context;
+    struct service *service = listener->options.service;
     if (code == MHD_CONNECTION_NOTIFY_CLOSED) {
         connection_close(service, *socket_context);
         *socket_context = NULL;
@@ -100,37 +99,39 @@ static void connection_notify(void *context, struct MHD_Connection *connection,
 }
 
 static void *request_line(void *context, const char *target, struct MHD_Connection *connection) {
-    return request_create(context, connection_client(connection), connection, target);
+    const struct listener *listener = context;
+    return request_create(listener->options.service, connection_client(connection), connection,
+                          target);
 }
 
 static enum MHD_Result request_handle(void *context, struct MHD_Connection *connection,
                                       const char *url, const char *method, const char *version,
                                       const char *data, size_t *size, void **handle) {
+    const struct listener *listener = context;
+    const struct request_flow *flow = listener->options.flow;
     struct http_request *request = *handle;
-    (void)context;
     (void)connection;
     (void)url;
     if (request == NULL) {
         return MHD_NO;
     }
     if (request->stage == STAGE_HEAD) {
-        return request_begin(request, method, version);
+        request->stage = STAGE_BODY;
+        return flow->begin(request, method, version);
     }
-    return *size > 0 ? request_feed(request, data, size) : request_continue(request);
+    return *size > 0 ? request_feed(request, data, size) : flow->proceed(request);
 }
 
 static void request_end(void *context, struct MHD_Connection *connection, void **handle,
                         enum MHD_RequestTerminationCode code) {
+    const struct listener *listener = context;
     struct http_request *request = *handle;
-    (void)context;
     (void)connection;
     if (request == NULL) {
         return;
     }
     double seconds = (double)(clock_ns() - request->started_ns) / 1e9;
-    int http = code == MHD_REQUEST_TERMINATED_COMPLETED_OK ? request->http : 0;
-    metrics_request(request->match.route, request->method, http, seconds);
-    access_log_write(request, http == 0, seconds);
+    listener->options.flow->end(request, code != MHD_REQUEST_TERMINATED_COMPLETED_OK, seconds);
     request_destroy(request);
     *handle = NULL;
 }
@@ -153,8 +154,9 @@ static size_t unescape_nothing(void *context, struct MHD_Connection *connection,
 
 /* A daemon without a thread. It owns a duplicate of `fd`. Connections are limited by the policy,
    which comes first: the library's own limit would leave clients waiting for ever. */
-static struct MHD_Daemon *daemon_start(struct service *service, const struct tls *tls, int fd) {
-    const struct options *options = service->options;
+static struct MHD_Daemon *daemon_start(struct listener *listener, int fd) {
+    const struct options *options = listener->options.service->options;
+    const struct tls *tls = &listener->tls;
     unsigned int flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC | MHD_USE_ERROR_LOG;
     static char priorities[] = TLS_PRIORITIES; /* the array's pointers are not const */
     struct MHD_OptionItem secure[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, tls->certificate},
@@ -170,7 +172,7 @@ static struct MHD_Daemon *daemon_start(struct service *service, const struct tls
     struct MHD_Daemon *daemon =
         own < 0
             ? NULL
-            : MHD_start_daemon(flags, 0, connection_policy, service, request_handle, service,
+            : MHD_start_daemon(flags, 0, connection_policy, listener, request_handle, listener,
                                /* first, so that it holds for the other options' messages */
                                MHD_OPTION_EXTERNAL_LOGGER, library_log, NULL,
                                MHD_OPTION_LISTEN_SOCKET, own, MHD_OPTION_CONNECTION_LIMIT,
@@ -178,9 +180,9 @@ static struct MHD_Daemon *daemon_start(struct service *service, const struct tls
                                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)options->idle_timeout,
                                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_MEMORY,
                                MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION,
-                               connection_notify, service, MHD_OPTION_NOTIFY_COMPLETED, request_end,
-                               service, MHD_OPTION_URI_LOG_CALLBACK, request_line, service,
-                               MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL,
+                               connection_notify, listener, MHD_OPTION_NOTIFY_COMPLETED,
+                               request_end, listener, MHD_OPTION_URI_LOG_CALLBACK, request_line,
+                               listener, MHD_OPTION_UNESCAPE_CALLBACK, unescape_nothing, NULL,
                                MHD_OPTION_END);
     if (daemon == NULL && own >= 0) {
         close(own);
@@ -196,11 +198,15 @@ size_t listener_loops(const struct options *options) {
 }
 
 /* False if a loop could not be started; those that were are in the listener. */
-static bool loops_start(struct listener *listener, struct service *service, size_t count, int fd) {
+static bool loops_start(struct listener *listener, size_t count, int fd) {
     while (listener->count < count) {
-        struct MHD_Daemon *daemon = daemon_start(service, &listener->tls, fd);
-        struct loop *loop =
-            daemon != NULL ? loop_create(service, daemon, listener->count == 0) : NULL;
+        const struct loop_options options = {
+            .daemon = daemon_start(listener, fd),
+            .driven = listener->count == 0 ? &listener->options.driven : NULL,
+            .spins = listener->options.spins,
+            .active = &listener->options.service->active,
+        };
+        struct loop *loop = options.daemon != NULL ? loop_create(&options) : NULL;
         if (loop == NULL) {
             return false;
         }
@@ -209,9 +215,9 @@ static bool loops_start(struct listener *listener, struct service *service, size
     return true;
 }
 
-bool listener_create(struct service *service, int fd, struct listener **out, char *why,
-                     size_t why_size) {
-    const struct options *options = service->options;
+bool listener_create(const struct listener_options *wanted, int fd, struct listener **out,
+                     char *why, size_t why_size) {
+    const struct options *options = wanted->service->options;
     if (!intake_create()) {
         snprintf(why, why_size, "no memory for the table of connections");
         close(fd);
@@ -223,8 +229,9 @@ bool listener_create(struct service *service, int fd, struct listener **out, cha
     bool good = listener != NULL &&
                 tls_load(&listener->tls, options->tls_cert, options->tls_key, why, why_size);
     if (good) {
+        listener->options = *wanted;
         listener->port = socket_place(fd, options->tls_cert[0] != '\0', listener->place);
-        good = loops_start(listener, service, loops, fd);
+        good = loops_start(listener, loops, fd);
     }
     close(fd);
     *out = listener;

@@ -7,14 +7,33 @@
 #ifndef KILN_SERVER_HTTP_LISTENER_H
 #define KILN_SERVER_HTTP_LISTENER_H
 
-#include "server/core/service.h"
+#include "server/http/connections/loop.h"
+#include "server/http/request.h"
 
 struct listener;
 
-/** Serves on a socket that listens (socket.h), which it closes. The service must have its clients.
-   False with `why`; what was made by then is in `listener`. */
-bool listener_create(struct service *service, int fd, struct listener **listener, char *why,
-                     size_t why_size);
+/** What is done with requests. The listener makes them, takes their bodies in and ends them. */
+struct request_flow {
+    /** The headers are there: STAGE_HEAD is over. Answers at once where the connection ends with
+        that. */
+    enum MHD_Result (*begin)(struct http_request *request, const char *method, const char *version);
+    /** The body is complete, or the request came back. */
+    enum MHD_Result (*proceed)(struct http_request *request);
+    /** It has been answered and goes away; `cut`: before its answer had left. */
+    void (*end)(struct http_request *request, bool cut, double seconds);
+};
+
+struct listener_options {
+    struct service *service; /* with its connections */
+    const struct request_flow *flow;
+    struct loop_driven driven; /* by the first loop */
+    bool spins;                /* as loop_options */
+};
+
+/** Serves on a socket that listens (socket.h), which it closes. False with `why`; what was made by
+    then is in `listener`. */
+bool listener_create(const struct listener_options *options, int fd, struct listener **listener,
+                     char *why, size_t why_size);
 /** Event loops that there will be. */
 size_t listener_loops(const struct options *options);
 /** Port that was bound; 0 for a socket of the local host. */

@@ -3,6 +3,7 @@
  */
 #include "server/http/problem.h"
 
+#include "compute/jobs/field.h"
 #include "server/http/reply.h"
 
 #include <stdarg.h>
@@ -49,12 +50,12 @@ static void problem_print(struct http_request *request, struct text *text) {
     if (request->detail[0] != '\0') {
         member_print(text, "detail", request->detail);
     }
-    if (request->complaints.count > 0) {
-        errors_print(text, &request->complaints);
+    if (request->complaints != NULL && request->complaints->count > 0) {
+        errors_print(text, request->complaints);
     }
-    if (!job_id_empty(&request->job.id)) {
+    if (!job_id_empty(&request->job)) {
         char id[JOB_ID_TEXT];
-        job_id_print(&request->job.id, id);
+        job_id_print(&request->job, id);
         member_print(text, "job", id);
     }
     text_string(text, "}\n");
@@ -78,7 +79,7 @@ enum MHD_Result problem_send(struct http_request *request) {
         route_allow(request->match.route, allow, sizeof allow);
         reply_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
     }
-    if (request->fault == KILN_PRECONDITION) {
+    if (request->etag != NULL) {
         reply_header(response, MHD_HTTP_HEADER_ETAG, "%s", request->etag);
     }
     if (request->fault == KILN_NOT_ACCEPTABLE) {

@@ -3,6 +3,7 @@
  */
 #include "server/http/reply.h"
 
+#include "server/http/authorization.h"
 #include "server/http/cors.h"
 #include "server/http/cross_site.h"
 
@@ -77,10 +78,6 @@ struct MHD_Response *reply_block(struct arena *arena, struct block *block, uint6
     return response;
 }
 
-struct MHD_Response *reply_result(const struct result *result) {
-    return reply_constant(result_bytes(result), (size_t)result->size);
-}
-
 void reply_header(struct MHD_Response *response, const char *name, const char *format, ...) {
     char value[512];
     va_list arguments;
@@ -117,6 +114,14 @@ enum MHD_Result reply_again(struct http_request *request, int http, struct MHD_R
     return MHD_queue_response(request->connection, (unsigned int)http, response);
 }
 
+static void names_headers(const struct tracing *tracing, struct MHD_Response *response) {
+    char id[REQUEST_ID_MAX + 1], parent[TRACEPARENT_TEXT];
+    tracing_id_print(tracing, id);
+    traceparent_print(&tracing->trace, tracing->flags, parent);
+    MHD_add_response_header(response, "X-Request-Id", id);
+    MHD_add_response_header(response, "traceresponse", parent);
+}
+
 enum MHD_Result reply_send(struct http_request *request, int http, const char *media,
                            struct MHD_Response *response) {
     request->stage = STAGE_ANSWERED;
@@ -126,9 +131,9 @@ enum MHD_Result reply_send(struct http_request *request, int http, const char *m
     if (media != NULL) {
         reply_media(request, response, media);
     }
-    access_headers(request, http, response);
+    authorization_headers(request, http, response);
     cors_headers(request, response);
-    tracing_headers(&request->tracing, response);
+    names_headers(&request->tracing, response);
     if (request->close || atomic_load(&request->service->draining)) {
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     }

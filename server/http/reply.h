@@ -19,9 +19,6 @@ struct MHD_Response *reply_owned(char *bytes, size_t size);
     the last byte has left (or here where the response cannot be made). */
 struct MHD_Response *reply_block(struct arena *arena, struct block *block, uint64_t size);
 
-/** The bytes of a result, which the request holds. */
-struct MHD_Response *reply_result(const struct result *result);
-
 /** Adds a header (printf format). NULL is allowed for `response`. */
 void reply_header(struct MHD_Response *response, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

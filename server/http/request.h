@@ -1,10 +1,13 @@
 /*
  * request.h: one request from its first line to the last byte of its answer.
  *
+ * Data, look-ups in its headers, its faults and the block that its body fills; what is done with it
+ * is the flow's (listener.h) and the handlers'.
+ *
  * Stages: HEAD (headers are being read) → BODY (filling the arena block) → the handler answers, or
- * puts the connection aside (AWAY) while a loader thread or the dispatcher owns the request; it
- * comes BACK on the listener's thread, which answers. Whoever calls request_resume must not touch
- * the request afterwards.
+ * puts the connection aside (AWAY) while a job record goes its way; it comes back on the listener's
+ * thread, which answers (ANSWERED). Whoever calls request_resume must not touch the request
+ * afterwards.
  *
  * Memory: a body takes what has come of it and at most as much again, never what its head says will
  * come; a small one lies in one block from its first byte.
@@ -16,10 +19,9 @@
 #ifndef KILN_SERVER_HTTP_REQUEST_H
 #define KILN_SERVER_HTTP_REQUEST_H
 
-#include "compute/jobs/job.h"
+#include "compute/core/arena.h"
+#include "compute/core/job_id.h"
 #include "server/auth/access.h"
-#include "server/cache/single_flight.h"
-#include "server/core/offload.h"
 #include "server/core/service.h"
 #include "server/core/tracing.h"
 #include "server/http/connections/connections.h"
@@ -30,17 +32,11 @@
 #include <microhttpd.h>
 
 #define REQUEST_DETAIL_MAX 512
-#define REQUEST_ETAG_MAX   RESULT_ETAG_MAX
+#define REQUEST_LISTS_MAX  4
 
 enum stage { STAGE_HEAD, STAGE_BODY, STAGE_AWAY, STAGE_ANSWERED };
 
-/** How preparing a job ended. */
-enum outcome { OUTCOME_NONE, OUTCOME_JOB, OUTCOME_UNCHANGED, OUTCOME_FAULT };
-
-struct lookup_row;
-
-/** Where an answer comes from; OFF: there is no cache. */
-enum reused { REUSED_OFF, REUSED_MISS, REUSED_HIT, REUSED_SHARED, REUSED_REFUSED };
+struct job_record;
 
 struct http_request {
     struct loop *loop; /* its connection's */
@@ -54,7 +50,8 @@ struct http_request {
     struct url url;
     enum method method;
     struct match match;
-    struct pass pass; /* access.c's */
+    struct pass pass; /* what its key lets it do */
+    struct holder holder;
     struct tracing tracing;
     enum stage stage;
     bool close;           /* the connection ends with this answer */
@@ -65,29 +62,14 @@ struct http_request {
     struct block body;
     uint64_t body_size, discarded; /* bytes kept, bytes thrown away past the limit */
 
-    enum outcome outcome;
+    struct job_record *record; /* of the job that it brings, the handler's; NULL for none */
+
+    /* what is wrong, for a problem document (problem.h); nothing while `fault` is KILN_OK */
     enum kiln_status fault;
+    const struct complaints *complaints; /* of single fields; NULL for none */
+    const char *etag;                    /* of what there is instead; NULL for none */
+    struct job_id job;                   /* that it speaks of; empty for none */
     char detail[REQUEST_DETAIL_MAX];
-    struct complaints complaints;
-    char etag[REQUEST_ETAG_MAX]; /* "" for none */
-    bool negotiated;             /* the format came from Accept */
-    struct job job;
-
-    /* result_reuse.c's */
-    struct digest digest;
-    struct digest request;   /* of address and Accept; empty where that does not name a result */
-    struct lookup_row *memo; /* its row on this thread */
-    struct waiter waiter;
-    struct result *result; /* what is answered, held until the last byte has left */
-    struct dispatch *dispatch;
-    enum reused reused;
-    bool find, keep; /* may be answered with another's result; its result may be kept */
-    bool flying;     /* leads or follows */
-    bool settles;    /* its result was put into the cache and is to be moved there */
-    uint64_t age_ns; /* oldest result that the client takes */
-
-    struct offload_task load; /* the loader's */
-    struct preparation preparation;
     char text[]; /* target, and a copy that the url points into */
 };
 
@@ -97,15 +79,14 @@ struct http_request *request_create(struct service *service, struct client *clie
 /** Gives back what is left of its blocks. NULL is allowed. */
 void request_destroy(struct http_request *request);
 
-/** First call: the headers are there. Answers at once where something is wrong with them. */
-enum MHD_Result request_begin(struct http_request *request, const char *method,
-                              const char *version);
+/** Whether there would be room for the body that the head announces; else the fault noted. Nothing
+    is taken for it. */
+enum kiln_status request_expect(struct http_request *request);
 /** A piece of the body; `size` receives what was left over (0). */
 enum MHD_Result request_feed(struct http_request *request, const char *bytes, size_t *size);
-/** The body is complete, or the request came back. */
-enum MHD_Result request_continue(struct http_request *request);
 
-/** Puts the connection aside. Only within service_enter … service_leave. */
+/** Puts the connection aside. Only while an executor is entered (server/jobs/executor.h): none may
+   be aside when the daemon stops. */
 void request_suspend(struct http_request *request);
 /** Hands the request back to the listener. Any thread. */
 void request_resume(struct http_request *request);
@@ -114,17 +95,25 @@ void request_resume(struct http_request *request);
 enum kiln_status request_fault(struct http_request *request, enum kiln_status status,
                                const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/** Notes that the body is longer than it may be. */
+enum kiln_status request_body_above(struct http_request *request);
+
+/** Where it comes from. */
+struct address request_address(const struct http_request *request);
 /** Whose share of the arena the request's blocks are: its key's, else its address's. */
 const struct holder *request_holder(struct http_request *request);
-/** A block for the request, within that share (arena_take_for). The log is told where there is no
-    room. */
-enum kiln_status request_take(struct http_request *request, uint64_t size, const struct block *own,
-                              struct block *block);
 
 /** Value of a request header or NULL. */
 const char *request_header(const struct http_request *request, const char *name);
-/** All values of a list header joined by commas; false if there is none. Cut where `size` ends. */
-bool request_header_join(const struct http_request *request, const char *name, char *out,
-                         size_t size);
+/** A header whose values make one list. */
+struct header_list {
+    const char *name;
+    char *text;  /* receives the values joined by commas, "" for none; cut where `size` ends */
+    size_t size; /* at least 1 */
+    bool any;    /* out: it was sent */
+};
+
+/** Fills all of the lists, at most REQUEST_LISTS_MAX, in one walk over the headers. */
+void request_lists(const struct http_request *request, struct header_list *lists, size_t count);
 
 #endif

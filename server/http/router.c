@@ -1,12 +1,7 @@
 /*
- * router.c: the table of addresses.
+ * router.c: addresses against the patterns of a table.
  */
 #include "server/http/router.h"
-
-#include "server/api/info.h"
-#include "server/api/job_list.h"
-#include "server/api/job_submit.h"
-#include "server/api/pages.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -33,52 +28,13 @@ enum method method_by_name(const char *name) {
     return METHOD_OTHER;
 }
 
-static const struct route fixed[] = {
-    {"/", METHOD_GET, page_index, NULL, NULL, SCOPE_OPEN},
-    {"/healthz", METHOD_GET, info_health, NULL, NULL, SCOPE_OPEN},
-    {"/readyz", METHOD_GET, info_ready, NULL, NULL, SCOPE_OPEN},
-    {"/metrics", METHOD_GET, info_metrics, NULL, NULL, SCOPE_READ},
-    {"/openapi.yaml", METHOD_GET, info_openapi_yaml, NULL, NULL, SCOPE_OPEN},
-    {"/openapi.json", METHOD_GET, info_openapi_json, NULL, NULL, SCOPE_OPEN},
-    {"/v1/devices", METHOD_GET, info_devices, NULL, NULL, SCOPE_READ},
-    {"/v1/jobs", METHOD_GET, active_list, NULL, NULL, SCOPE_READ},
-    {"/v1/jobs/types", METHOD_GET, info_types, NULL, NULL,
-     SCOPE_READ}, /* before the pattern that takes it */
-    {"/v1/jobs/{id}", METHOD_GET | METHOD_DELETE, active_job, NULL, NULL, SCOPE_READ},
-    {"/problems", METHOD_GET, page_problems, NULL, NULL, SCOPE_OPEN},
-    {"/problems/{slug}", METHOD_GET, page_problem, NULL, NULL, SCOPE_OPEN},
-};
-
-/* What a request is counted under when it has no address. */
-static const struct route unmatched = {"unmatched", 0, NULL, NULL, NULL, SCOPE_OPEN};
-
-static struct route routes[ROUTES_MAX];
+static const struct route *routes;
 static size_t route_count;
-static char job_patterns[ROUTES_MAX][64];
 
-static void route_add(struct route route) {
-    assert(route_count < ROUTES_MAX);
-    routes[route_count++] = route;
-}
-
-void router_init(void) {
-    route_count = 0;
-    for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++) {
-        route_add(fixed[i]);
-    }
-    for (size_t i = 0; job_types[i] != NULL; i++) {
-        const struct job_type *type = job_types[i];
-        char *pattern = job_patterns[i];
-        snprintf(pattern, sizeof job_patterns[i], "/v1/%s", type->name);
-        route_add((struct route){pattern, METHOD_POST | (type->get ? METHOD_GET : 0), jobs_handle,
-                                 type, NULL, SCOPE_COMPUTE});
-        for (const struct job_path *path = type->paths; path != NULL && path->pattern != NULL;
-             path++) {
-            route_add(
-                (struct route){path->pattern, METHOD_GET, jobs_handle, type, path, SCOPE_COMPUTE});
-        }
-    }
-    route_add(unmatched);
+void router_init(const struct route *rows, size_t count) {
+    assert(count > 0 && count <= ROUTES_MAX);
+    routes = rows;
+    route_count = count;
 }
 
 /* Compares segment by segment; {…} takes any segment that is not empty. */

@@ -1,15 +1,14 @@
 /*
  * router.h: from a path to what answers it.
  *
- * Addresses of jobs come from the job registry, all others from one constant table. A route is
- * also a row of the request metrics.
+ * The table is given by whoever knows the handlers. A route is also a row of the request metrics.
  *
- * Threads: the table is built by router_init before serving and constant afterwards.
+ * Threads: the table is given before serving and constant afterwards.
  */
 #ifndef KILN_SERVER_HTTP_ROUTER_H
 #define KILN_SERVER_HTTP_ROUTER_H
 
-#include "compute/jobs/job.h"
+#include "compute/core/status.h"
 #include "server/auth/keys.h"
 #include "server/http/url.h"
 
@@ -19,6 +18,8 @@
 #define CAPTURES_MAX 8
 
 struct http_request;
+struct job_path;
+struct job_type;
 
 enum method {
     METHOD_GET = 1,
@@ -45,11 +46,13 @@ struct route {
 
 /** Where a request goes. `captures` are the {…} segments, decoded, NULL-terminated. */
 struct match {
-    const struct route *route; /* never NULL: routes_unmatched otherwise */
+    const struct route *route; /* never NULL: the last one where none fits */
     const char *captures[CAPTURES_MAX + 1];
 };
 
-void router_init(void);
+/** Takes a table of at most ROUTES_MAX rows, which stays the caller's. The last row is the one of
+    requests that fit no other. */
+void router_init(const struct route *rows, size_t count);
 /** KILN_OK, or KILN_NOT_FOUND with route = the row for unmatched requests. */
 enum kiln_status router_match(const struct url *url, struct match *match);
 /** "GET, HEAD, OPTIONS" */

@@ -1,34 +1,16 @@
 /*
- * service.c: the shared state of one daemon.
+ * dispatcher.c: the gate before the dispatch, and what is known of its devices.
  */
-#include "server/core/service.h"
+#include "server/jobs/dispatcher.h"
 
 #include "compute/codecs/json.h"
 #include "compute/worker/device_kind.h"
-#include "server/jobs/result_reuse.h"
 
-#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-enum kiln_status service_init(struct service *service, const struct options *options) {
-    memset(service, 0, sizeof *service);
-    service->options = options;
-    service->limits = (struct limits){
-        .max_body = options->max_body,
-        .max_pixels = options->max_pixels,
-        .max_iterations = options->max_iterations,
-        .max_samples = options->max_samples,
-        .max_frequencies = options->max_frequencies,
-        .arena = options->arena,
-    };
-    service->started_ns = clock_ns();
-    pthread_rwlock_init(&service->gate, NULL);
-    preparing_init(&service->preparing);
-    enum kiln_status status = arena_create((size_t)options->arena, &service->arena);
-    return status == KILN_OK ? result_reuse_create(options->cache_bytes, &service->reuse) : status;
-}
+/* ---- devices ---- */
 
 static bool kinds_have(const char *kinds, const char *kind, size_t size) {
     while (*kinds != '\0') {
@@ -44,17 +26,18 @@ static bool kinds_have(const char *kinds, const char *kind, size_t size) {
 /* Collects the kinds ("cpu", "cuda") of the devices that are in use: the part of a device's name
    before the colon. */
 static void kind_collect(const struct device_view *view, void *context) {
-    struct service *service = context;
+    struct dispatcher *dispatcher = context;
     size_t size = strcspn(view->name, ":");
-    size_t used = strlen(service->kinds);
+    size_t used = strlen(dispatcher->kinds);
     if (view->state == DEVICE_UNAVAILABLE || view->state == DEVICE_OFF ||
-        kinds_have(service->kinds, view->name, size) || used + size + 2 > sizeof service->kinds) {
+        kinds_have(dispatcher->kinds, view->name, size) ||
+        used + size + 2 > sizeof dispatcher->kinds) {
         return;
     }
     const struct device_kind *kind = device_kind_find(view->name, NULL);
-    service->spins = service->spins || (kind != NULL && kind->spins);
-    snprintf(service->kinds + used, sizeof service->kinds - used, "%s%.*s", used > 0 ? "," : "",
-             (int)size, view->name);
+    dispatcher->spins = dispatcher->spins || (kind != NULL && kind->spins);
+    snprintf(dispatcher->kinds + used, sizeof dispatcher->kinds - used, "%s%.*s",
+             used > 0 ? "," : "", (int)size, view->name);
 }
 
 static bool variants_have(const char *variants, const char *variant) {
@@ -71,10 +54,10 @@ static bool variants_have(const char *variants, const char *variant) {
 /* Collects what a device's arithmetic depends on: its kind, and the instruction set of a processor
    ("cpu avx2") or the model of another ("cuda NVIDIA H200"). */
 static void variant_collect(const struct device_view *view, void *context) {
-    struct service *service = context;
+    struct dispatcher *dispatcher = context;
     struct json_value description;
     char variant[96], model[64] = "";
-    size_t used = strlen(service->variants), size = strcspn(view->name, ":");
+    size_t used = strlen(dispatcher->variants), size = strcspn(view->name, ":");
     if (view->state == DEVICE_UNAVAILABLE || view->state == DEVICE_OFF) {
         return;
     }
@@ -84,74 +67,139 @@ static void variant_collect(const struct device_view *view, void *context) {
     json_string(simd.type == JSON_STRING ? &simd : &name, model, sizeof model);
     model[strcspn(model, ",")] = '\0';
     snprintf(variant, sizeof variant, "%.*s %s", (int)size, view->name, model);
-    if (!variants_have(service->variants, variant) &&
-        used + strlen(variant) + 2 <= sizeof service->variants) {
-        snprintf(service->variants + used, sizeof service->variants - used, "%s%s",
+    if (!variants_have(dispatcher->variants, variant) &&
+        used + strlen(variant) + 2 <= sizeof dispatcher->variants) {
+        snprintf(dispatcher->variants + used, sizeof dispatcher->variants - used, "%s%s",
                  used > 0 ? "," : "", variant);
     }
 }
 
-/* Ends the daemon as its operator would: whoever looks after it starts it anew. */
-static void on_lost(void *context) {
-    struct service *service = context;
-    atomic_store(&service->crippled, true);
-    if (!atomic_load(&service->draining)) {
-        kill(getpid(), SIGTERM);
-    }
+/* ---- the executor's calls ---- */
+
+static struct dispatcher *dispatcher_of(struct executor *executor) {
+    return (struct dispatcher *)(void *)((char *)executor - offsetof(struct dispatcher, executor));
 }
 
-enum kiln_status service_open(struct service *service) {
-    const struct options *options = service->options;
-    const struct dispatch_options wanted = {
-        .program = "/proc/self/exe",
-        .devices = options->device,
-        .slots = (int)options->slots,
-        .gather = (int)options->gather,
-        .threads = (int)options->threads,
-        .queue = (int)options->queue,
-        .deadline_s = options->deadline,
-        .device_bytes = options->device_memory,
-        .arena = service->arena,
-        .lost = on_lost,
-        .lost_context = service,
-        .driven = true, /* by the first event loop */
-    };
-    enum kiln_status status = dispatch_create(&wanted, &service->dispatch);
-    if (status == KILN_OK) {
-        dispatch_devices(service->dispatch, kind_collect, service);
-        dispatch_devices(service->dispatch, variant_collect, service);
-    }
-    return status;
+static bool enter(struct executor *executor) {
+    return dispatcher_enter(dispatcher_of(executor)) != NULL;
 }
 
-struct dispatch *service_enter(struct service *service) {
-    pthread_rwlock_rdlock(&service->gate);
-    if (service->dispatch == NULL) {
-        pthread_rwlock_unlock(&service->gate);
+static void leave(struct executor *executor) {
+    dispatcher_leave(dispatcher_of(executor));
+}
+
+static struct job_id id(struct executor *executor) {
+    return dispatch_id(dispatcher_of(executor)->dispatch);
+}
+
+static enum kiln_status submit(struct executor *executor, struct job *job) {
+    return dispatch_submit(dispatcher_of(executor)->dispatch, job);
+}
+
+static enum kiln_status cancel(struct executor *executor, const struct job_id *job) {
+    return dispatch_cancel(dispatcher_of(executor)->dispatch, job);
+}
+
+static bool find(struct executor *executor, const struct job_id *job, struct job_view *view) {
+    return dispatch_job(dispatcher_of(executor)->dispatch, job, view);
+}
+
+static enum kiln_status list(struct executor *executor, const struct job_filter *filter,
+                             void (*each)(const struct job_view *view, void *context),
+                             void *context, size_t *total) {
+    return dispatch_jobs(dispatcher_of(executor)->dispatch, filter, each, context, total);
+}
+
+static bool knows_device(struct executor *executor, const char *name) {
+    return dispatch_knows(dispatcher_of(executor)->dispatch, name);
+}
+
+static const struct executor_type dispatcher_type = {
+    .enter = enter,
+    .leave = leave,
+    .id = id,
+    .submit = submit,
+    .cancel = cancel,
+    .find = find,
+    .list = list,
+    .knows_device = knows_device,
+};
+
+/* ---- its life ---- */
+
+enum kiln_status dispatcher_create(const struct dispatch_options *options,
+                                   struct dispatcher **out) {
+    struct dispatcher *dispatcher = calloc(1, sizeof *dispatcher);
+    *out = NULL;
+    if (dispatcher == NULL) {
+        return KILN_NO_MEMORY;
+    }
+    enum kiln_status status = dispatch_create(options, &dispatcher->dispatch);
+    if (status != KILN_OK) {
+        free(dispatcher);
+        return status;
+    }
+    pthread_rwlock_init(&dispatcher->gate, NULL);
+    dispatcher->executor.type = &dispatcher_type;
+    dispatcher->open = true;
+    dispatch_devices(dispatcher->dispatch, kind_collect, dispatcher);
+    dispatch_devices(dispatcher->dispatch, variant_collect, dispatcher);
+    *out = dispatcher;
+    return KILN_OK;
+}
+
+struct dispatch *dispatcher_enter(struct dispatcher *dispatcher) {
+    pthread_rwlock_rdlock(&dispatcher->gate);
+    if (!dispatcher->open) {
+        pthread_rwlock_unlock(&dispatcher->gate);
         return NULL;
     }
-    return service->dispatch;
+    return dispatcher->dispatch;
 }
 
-void service_leave(struct service *service) {
-    pthread_rwlock_unlock(&service->gate);
+void dispatcher_leave(struct dispatcher *dispatcher) {
+    pthread_rwlock_unlock(&dispatcher->gate);
 }
 
-void service_close(struct service *service) {
-    pthread_rwlock_wrlock(&service->gate);
-    struct dispatch *dispatch = service->dispatch;
-    service->dispatch = NULL;
-    pthread_rwlock_unlock(&service->gate);
-    if (dispatch != NULL) {
-        dispatch_destroy(dispatch);
+void dispatcher_close(struct dispatcher *dispatcher) {
+    if (dispatcher == NULL) {
+        return;
+    }
+    pthread_rwlock_wrlock(&dispatcher->gate);
+    bool open = dispatcher->open;
+    dispatcher->open = false;
+    pthread_rwlock_unlock(&dispatcher->gate);
+    if (open) {
+        dispatch_destroy(dispatcher->dispatch);
     }
 }
 
-void service_finish(struct service *service) {
-    result_reuse_destroy(service->reuse);
-    service->reuse = NULL;
-    arena_destroy(service->arena);
-    service->arena = NULL;
-    preparing_finish(&service->preparing);
-    pthread_rwlock_destroy(&service->gate);
+void dispatcher_destroy(struct dispatcher *dispatcher) {
+    if (dispatcher != NULL) {
+        dispatcher_close(dispatcher);
+        pthread_rwlock_destroy(&dispatcher->gate);
+        free(dispatcher);
+    }
+}
+
+bool dispatcher_turn(void *context) {
+    struct dispatcher *dispatcher = context;
+    struct dispatch *dispatch = dispatcher_enter(dispatcher);
+    if (dispatch == NULL) {
+        return false;
+    }
+    bool any = dispatch_turn(dispatch);
+    dispatcher_leave(dispatcher);
+    return any;
+}
+
+int dispatcher_timeout(void *context) {
+    struct dispatcher *dispatcher = context;
+    struct dispatch *dispatch = dispatcher_enter(dispatcher);
+    if (dispatch == NULL) {
+        return -1;
+    }
+    int timeout = dispatch_timeout(dispatch);
+    dispatcher_leave(dispatcher);
+    return timeout;
 }

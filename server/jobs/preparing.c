@@ -1,5 +1,5 @@
 /*
- * preparing.c: the list of requests that are being prepared, and what ends them. Any thread.
+ * preparing.c: the list of records that are being prepared, and what ends them. Any thread.
  */
 #include "server/jobs/preparing.h"
 

@@ -1,11 +1,11 @@
 /*
- * preparing.h: requests whose bodies a loader's thread reads, or that wait for one.
+ * preparing.h: records whose bodies an offload's thread reads, or that wait for one.
  *
  * They are jobs to be: listed with the others, cancelled like them, and ended by what ends those:
  * the deadline, a client that has left, DELETE, and the daemon's end. A parser sees none of that;
  * it calls cancel_point (compute/core/cancel.h), which asks preparing_ask.
  *
- * Threads: any. Ownership: an entry is a part of its request, from preparing_enter to
+ * Threads: any. Ownership: an entry is a part of its record, from preparing_enter to
  * preparing_leave.
  */
 #ifndef KILN_SERVER_JOBS_PREPARING_H
@@ -17,9 +17,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/** One request that is being prepared. All but `id` is preparing.c's. */
+/** One record that is being prepared. All but `id` is preparing.c's. */
 struct preparation {
-    struct job_id id; /* of the job that it becomes; empty: prepared without a loader */
+    struct job_id id; /* of the job that it becomes; empty: prepared where it was sent */
     uint64_t since_ns, until_ns;
     const struct job_type *type;
     char request_id[REQUEST_ID_MAX + 1];

@@ -5,12 +5,11 @@
 
 #include "compute/core/log.h"
 #include "server/cache/lookup_cache.h"
+#include "server/core/offload.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/random.h>
 
 enum kiln_status result_reuse_create(uint64_t bytes, struct result_reuse **out) {
@@ -46,107 +45,73 @@ void result_reuse_destroy(struct result_reuse *reuse) {
     free(reuse);
 }
 
-/* ---- what a request wishes ---- */
-
-static void directive_read(struct http_request *request, const char *text, size_t size) {
-    if (size == 8 && strncasecmp(text, "no-cache", size) == 0) {
-        request->find = false;
-    } else if (size == 8 && strncasecmp(text, "no-store", size) == 0) {
-        request->find = request->keep = false;
-    } else if (size > 8 && strncasecmp(text, "max-age=", 8) == 0) {
-        char *end;
-        errno = 0;
-        unsigned long long seconds = strtoull(text + 8, &end, 10);
-        if (end == text + size && errno == 0 && seconds < UINT64_MAX / 1000000000) {
-            request->age_ns = seconds * UINT64_C(1000000000);
-            request->find = request->find && seconds > 0; /* 0 demands a run of its own */
-        }
-    }
-}
-
-void result_reuse_begin(struct http_request *request) {
-    char bytes[256];
-    request->find = request->keep = request->service->reuse != NULL;
-    request->age_ns = UINT64_MAX;
-    if (!request->find ||
-        !request_header_join(request, MHD_HTTP_HEADER_CACHE_CONTROL, bytes, sizeof bytes)) {
-        return;
-    }
-    for (const char *at = bytes; *at != '\0';) {
-        at += strspn(at, " \t,");
-        size_t size = strcspn(at, " \t,");
-        directive_read(request, at, size);
-        at += size;
-    }
-}
-
 /* ---- addresses seen before ---- */
 
-/* GET without a body: address and Accept say it all. */
-static void row_find(struct http_request *request) {
-    const void *secret = request->service->reuse->secret;
-    char accept[1024] = "";
+/* Where there is no body, address and `accept` say it all. */
+void result_reuse_address(struct job_record *record, const char *address) {
+    const struct result_reuse *reuse = record->jobs->reuse;
     struct digest parts[2];
-    request_header_join(request, MHD_HTTP_HEADER_ACCEPT, accept, sizeof accept);
-    etag_hash(request->target, strlen(request->target), secret, &parts[0]);
-    etag_hash(accept, strlen(accept), secret, &parts[1]);
-    etag_hash(parts, sizeof parts, secret, &request->request);
-    request->memo = lookup_cache_row(&request->request);
+    const char *accept = record->accept != NULL ? record->accept : "";
+    if (reuse == NULL || address == NULL || record->body_size > 0) {
+        return;
+    }
+    etag_hash(address, strlen(address), reuse->secret, &parts[0]);
+    etag_hash(accept, strlen(accept), reuse->secret, &parts[1]);
+    etag_hash(parts, sizeof parts, reuse->secret, &record->address);
 }
 
-bool result_reuse_recall(struct http_request *request) {
-    if (request->service->reuse == NULL || request->body_size > 0 ||
-        (request->method & (METHOD_GET | METHOD_HEAD)) == 0) {
+bool result_reuse_recall(struct job_record *record) {
+    if (digest_empty(&record->address)) {
         return false;
     }
-    row_find(request);
-    const struct lookup_row *row = request->memo;
-    if (row == NULL || !digest_equal(&row->request, &request->request)) {
+    const struct lookup_row *row = record->row = lookup_cache_row(&record->address);
+    if (row == NULL || !digest_equal(&row->request, &record->address)) {
         return false;
     }
-    request->digest = row->result;
-    request->negotiated = row->negotiated;
-    request->job.format = row->format;
-    memcpy(request->etag, row->etag, sizeof row->etag);
+    record->digest = row->result;
+    record->negotiated = row->negotiated;
+    record->job.format = row->format;
+    memcpy(record->etag, row->etag, sizeof row->etag);
     return true;
 }
 
-void result_reuse_remember(const struct http_request *request) {
-    struct lookup_row *row = request->memo;
-    if (row != NULL && !digest_empty(&request->digest)) {
-        row->request = request->request;
-        row->result = request->digest;
-        row->negotiated = request->negotiated;
-        row->format = request->job.format;
-        memcpy(row->etag, request->etag, sizeof row->etag);
+void result_reuse_remember(const struct job_record *record) {
+    struct lookup_row *row = record->row;
+    if (row != NULL && !digest_empty(&record->digest)) {
+        row->request = record->address;
+        row->result = record->digest;
+        row->negotiated = record->negotiated;
+        row->format = record->job.format;
+        memcpy(row->etag, record->etag, sizeof row->etag);
     }
 }
 
-bool result_reuse_find(struct http_request *request) {
-    struct result_reuse *reuse = request->service->reuse;
-    if (!request->find || digest_empty(&request->digest)) {
+bool result_reuse_find(struct job_record *record) {
+    struct result_reuse *reuse = record->jobs->reuse;
+    if (!record->find || digest_empty(&record->digest)) {
         return false;
     }
-    request->result = cache_find(reuse->cache, &request->digest, clock_ns(), request->age_ns);
-    if (request->result == NULL) {
+    record->result = cache_find(reuse->cache, &record->digest, clock_ns(), record->age_ns);
+    if (record->result == NULL) {
         return false;
     }
-    request->reused = REUSED_HIT;
-    request->job.status = KILN_OK;
+    record->reused = REUSED_HIT;
+    record->job.status = KILN_OK;
     atomic_fetch_add_explicit(&reuse->hits, 1, memory_order_relaxed);
     return true;
 }
 
 /* ---- the ends of jobs ---- */
 
-static struct http_request *request_of(struct waiter *waiter) {
-    return (struct http_request *)(void *)((char *)waiter - offsetof(struct http_request, waiter));
+static struct job_record *record_of(struct waiter *waiter) {
+    return (struct job_record *)(void *)((char *)waiter - offsetof(struct job_record, waiter));
 }
 
 /* The block of a finished job becomes a result that others can find. */
-static void publish(struct http_request *request) {
-    struct job *job = &request->job;
-    struct result *result = result_create(request->service->arena, &job->result, job->result_size);
+static void publish(struct job_record *record) {
+    struct job *job = &record->job;
+    struct result *result =
+        result_create(record->jobs->options.arena, &job->result, job->result_size);
     if (result == NULL) {
         return;
     }
@@ -155,17 +120,17 @@ static void publish(struct http_request *request) {
     result->format = job->format;
     result->remarks = job->remarks;
     snprintf(result->device, sizeof result->device, "%s", job->device_name);
-    snprintf(result->etag, sizeof result->etag, "%s", request->etag);
+    snprintf(result->etag, sizeof result->etag, "%s", record->etag);
     if (job->type->precision != NULL) {
         job->type->precision(job->params, result->precision, sizeof result->precision);
     }
-    request->result = result;
-    request->settles =
-        request->keep && cache_add(request->service->reuse->cache, &request->digest, result);
+    record->result = result;
+    record->settles =
+        record->keep && cache_add(record->jobs->reuse->cache, &record->digest, result);
 }
 
 /* The end of a job for one who shared it. */
-static void share(const struct http_request *leader, struct http_request *follower) {
+static void share(const struct job_record *leader, struct job_record *follower) {
     const struct job *job = &leader->job;
     follower->job.status = job->status;
     memcpy(follower->job.detail, job->detail, sizeof job->detail);
@@ -174,59 +139,60 @@ static void share(const struct http_request *leader, struct http_request *follow
     } else if (job->status == KILN_OK) {
         follower->job.status = KILN_NO_MEMORY;
     }
-    request_resume(follower);
+    follower->ended(follower);
 }
 
-static void share_all(const struct http_request *leader, struct waiter *followers) {
+static void share_all(const struct job_record *leader, struct waiter *followers) {
     struct waiter *next;
     for (struct waiter *waiter = followers; waiter != NULL; waiter = next) {
         next = waiter->next;
-        share(leader, request_of(waiter));
+        share(leader, record_of(waiter));
     }
 }
 
 /* The job has ended, or was refused: everybody who waits for it is told. */
-static void finish(struct http_request *request) {
-    struct result_reuse *reuse = request->service->reuse;
-    bool good = request->job.status == KILN_OK;
-    if (reuse != NULL && !digest_empty(&request->digest) && good && request->result == NULL) {
-        publish(request);
+static void finish(struct job_record *record) {
+    struct result_reuse *reuse = record->jobs->reuse;
+    bool good = record->job.status == KILN_OK;
+    if (reuse != NULL && !digest_empty(&record->digest) && good && record->result == NULL) {
+        publish(record);
     }
-    if (request->flying) {
-        share_all(request, single_flight_end(&reuse->flights, &request->waiter));
+    if (record->flying) {
+        share_all(record, single_flight_end(&reuse->flights, &record->waiter));
     }
-    request_resume(request);
+    record->ended(record);
 }
 
-static void submit(struct http_request *request) {
-    request->job.id = request->preparation.id;
-    enum kiln_status status = dispatch_submit(request->dispatch, &request->job);
+static void submit(struct job_record *record) {
+    record->job.id = record->preparation.id;
+    struct executor *executor = record->jobs->executor;
+    enum kiln_status status = executor->type->submit(executor, &record->job);
     if (status != KILN_OK) {
-        request->job.status = status;
-        finish(request);
+        record->job.status = status;
+        finish(record);
     }
 }
 
 /* At the leader's deadline, or when its owner has cancelled what others want too: the next in line
    brings the job again, with its own. It takes over the input, which it had given up, and the
    parameters that tell what lies where in it. */
-static void pass(struct http_request *leader) {
-    struct result_reuse *reuse = leader->service->reuse;
+static void pass(struct job_record *leader) {
+    struct result_reuse *reuse = leader->jobs->reuse;
     struct waiter *late;
     struct waiter *waiter = single_flight_pass(&reuse->flights, &leader->waiter, clock_ns(), &late);
     share_all(leader, late);
     leader->flying = false;
     if (waiter == NULL) {
-        request_resume(leader);
+        leader->ended(leader);
         return;
     }
-    struct http_request *heir = request_of(waiter);
+    struct job_record *heir = record_of(waiter);
     heir->job.input = leader->job.input;
     memcpy(heir->job.params, leader->job.params, sizeof heir->job.params);
     heir->job.body = leader->job.body;
     leader->job.body = (struct block){0, 0};
     heir->reused = REUSED_MISS;
-    request_resume(leader);
+    leader->ended(leader);
     submit(heir);
 }
 
@@ -236,82 +202,80 @@ static bool input_left(const struct job *job) {
 }
 
 static void job_done(struct job *job) {
-    struct http_request *request = job->context;
+    struct job_record *record = job->context;
     /* with keys, to cancel a job is its owner's right, and no more than the owner's */
     bool handed = job->status == KILN_DEADLINE || (job->status == KILN_REVOKED && job->owner != 0);
-    if (request->flying && handed && input_left(job)) {
-        pass(request);
+    if (record->flying && handed && input_left(job)) {
+        pass(record);
     } else {
-        finish(request);
+        finish(record);
     }
 }
 
 /* The client whose socket was watched has hung up. */
 static bool job_deserted(struct job *job) {
-    struct http_request *request = job->context;
-    struct result_reuse *reuse = request->service->reuse;
-    return !request->flying ||
-           single_flight_deserted(&reuse->flights, &request->waiter, &job->watch_fd);
+    struct job_record *record = job->context;
+    struct result_reuse *reuse = record->jobs->reuse;
+    return !record->flying ||
+           single_flight_deserted(&reuse->flights, &record->waiter, &job->watch_fd);
 }
 
-/* Whether a request with this id waits for the job that another one has brought. */
+/* Whether a record of a request with this id waits for the job that another one has brought. */
 static bool job_shared(const struct job *job, const char *request_id, uint32_t owner) {
-    const struct http_request *request = job->context;
-    struct result_reuse *reuse = request->service->reuse;
-    return request->flying &&
-           single_flight_has(&reuse->flights, &request->waiter, request_id, owner);
+    const struct job_record *record = job->context;
+    struct result_reuse *reuse = record->jobs->reuse;
+    return record->flying && single_flight_has(&reuse->flights, &record->waiter, request_id, owner);
 }
 
 /* True if it leads; a follower may be gone already. Its input is given up: the leader has the same.
  */
-static bool enter(struct http_request *request) {
-    struct service *service = request->service;
-    struct job *job = &request->job;
+static bool enter(struct job_record *record) {
+    struct jobs *jobs = record->jobs;
+    struct job *job = &record->job;
     struct block body = job->body;
-    request->waiter = (struct waiter){
-        .key = request->digest,
+    record->waiter = (struct waiter){
+        .key = record->digest,
         .request_id = job->request_id,
         .owner = job->owner,
         .fd = job->watch_fd,
-        .until_ns = job->since_ns + (uint64_t)(service->options->deadline * 1e9),
+        .until_ns = job->since_ns + (uint64_t)(jobs->options.deadline_s * 1e9),
     };
-    request->flying = true;
-    request->reused = REUSED_SHARED;
+    record->flying = true;
+    record->reused = REUSED_SHARED;
     job->body = (struct block){0, 0};
-    if (!single_flight_enter(&service->reuse->flights, &request->waiter)) {
-        atomic_fetch_add_explicit(&service->reuse->shared, 1, memory_order_relaxed);
-        arena_give(service->arena, &body);
+    if (!single_flight_enter(&jobs->reuse->flights, &record->waiter)) {
+        atomic_fetch_add_explicit(&jobs->reuse->shared, 1, memory_order_relaxed);
+        arena_give(jobs->options.arena, &body);
         return false;
     }
     job->body = body;
-    request->reused = REUSED_MISS;
+    record->reused = REUSED_MISS;
     return true;
 }
 
-void result_reuse_submit(struct http_request *request, struct dispatch *dispatch) {
-    struct result_reuse *reuse = request->service->reuse;
-    struct job *job = &request->job;
-    request->dispatch = dispatch;
+void result_reuse_submit(struct job_record *record) {
+    struct result_reuse *reuse = record->jobs->reuse;
+    struct job *job = &record->job;
     job->done = job_done;
     job->deserted = job_deserted;
     job->shared = job_shared;
-    job->context = request;
+    job->context = record;
     job->since_ns = job->since_ns != 0 ? job->since_ns : clock_ns();
-    if (reuse != NULL && request->find && !digest_empty(&request->digest)) {
-        if (!enter(request)) {
+    if (reuse != NULL && record->find && !digest_empty(&record->digest)) {
+        if (!enter(record)) {
             return;
         }
         /* a flight may have ended since we looked */
-        if (result_reuse_find(request)) {
-            finish(request);
+        if (result_reuse_find(record)) {
+            finish(record);
             return;
         }
         atomic_fetch_add_explicit(&reuse->misses, 1, memory_order_relaxed);
     } else if (reuse != NULL) {
-        request->reused = REUSED_REFUSED;
+        record->reused = REUSED_REFUSED;
         atomic_fetch_add_explicit(&reuse->refused, 1, memory_order_relaxed);
     }
-    submit(request);
+    submit(record);
 }
 
 /* ---- moving results into the cache ---- */
@@ -320,7 +284,7 @@ struct move {
     struct offload_task load;
     struct result_reuse *reuse;
     struct digest key;
-    struct result *result; /* with the reference that was the request's */
+    struct result *result; /* with the reference that was the record's */
 };
 
 static void move_run(struct offload_task *load) {
@@ -332,45 +296,44 @@ static void move_run(struct offload_task *load) {
     free(move);
 }
 
-/* Hands the result over; false where it stays the request's. */
-static bool move_push(struct http_request *request) {
-    struct result_reuse *reuse = request->service->reuse;
+/* Hands the result over; false where it stays the record's. */
+static bool move_push(struct job_record *record) {
+    struct result_reuse *reuse = record->jobs->reuse;
     struct move *move = malloc(sizeof *move);
     if (move == NULL) {
         return false;
     }
-    *move = (struct move){.load = {.run = move_run},
-                          .reuse = reuse,
-                          .key = request->digest,
-                          .result = request->result};
-    if (!offload_push(request->service->offload, OFFLOAD_COPY, &move->load)) {
+    *move = (struct move){
+        .load = {.run = move_run}, .reuse = reuse, .key = record->digest, .result = record->result};
+    if (!offload_push(record->jobs->offload, OFFLOAD_COPY, &move->load)) {
         free(move);
         return false;
     }
-    request->result = NULL;
+    record->result = NULL;
     return true;
 }
 
 /* Some milliseconds for a large one, which an event loop does not have. */
-static void settle(struct http_request *request) {
-    struct result_reuse *reuse = request->service->reuse;
-    uint64_t size = request->result->size;
+static void settle(struct job_record *record) {
+    struct result_reuse *reuse = record->jobs->reuse;
+    uint64_t size = record->result->size;
     if (size < OFFLOAD_COPY_MIN) {
-        cache_settle(reuse->cache, &request->digest, request->result);
+        cache_settle(reuse->cache, &record->digest, record->result);
         return;
     }
     uint64_t moving = atomic_fetch_add(&reuse->moving, size);
-    bool room = moving + size <= request->service->options->arena / REUSE_MOVING || moving == 0;
-    if (!room || !move_push(request)) {
+    bool room =
+        moving + size <= arena_size(record->jobs->options.arena) / REUSE_MOVING || moving == 0;
+    if (!room || !move_push(record)) {
         atomic_fetch_sub(&reuse->moving, size);
-        cache_forget(reuse->cache, &request->digest, request->result);
+        cache_forget(reuse->cache, &record->digest, record->result);
     }
 }
 
-void result_reuse_end(struct http_request *request) {
-    if (request->settles) {
-        settle(request);
+void result_reuse_end(struct job_record *record) {
+    if (record->settles) {
+        settle(record);
     }
-    result_drop(request->result);
-    request->result = NULL;
+    result_drop(record->result);
+    record->result = NULL;
 }

@@ -1,8 +1,8 @@
 /*
- * loop.c: waiting for the HTTP library and the dispatcher at once.
+ * loop.c: waiting for the HTTP library and for what the loop drives at once.
  *
- * Both keep epoll sets of their own; this waits on the sets. The dispatcher's is watched through a
- * duplicate, which stays valid when the dispatcher ends before the loop does.
+ * Both keep epoll sets of their own; this waits on the sets. The second is watched through a
+ * duplicate, which stays valid when what is driven ends before the loop does.
  *
  * The library's own wake-up is not enough where another thread resumes a connection: it may be
  * taken by a run that has looked for resumed connections already. So loop_poke follows every
@@ -11,10 +11,12 @@
 #include "server/http/connections/loop.h"
 
 #include "compute/core/thread_pool.h"
+#include "compute/core/timing.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -26,15 +28,16 @@
 #define LOOK_BUSY_NS UINT64_C(1500000)
 #define TIMEOUT_MS   1000
 
-enum { EVENT_WAKE, EVENT_HTTP, EVENT_DISPATCH, EVENTS };
+enum { EVENT_WAKE, EVENT_HTTP, EVENT_DRIVEN, EVENTS };
 
 /* The loop of this thread. */
 static _Thread_local struct loop *current;
 
 struct loop {
-    struct service *service;
     struct MHD_Daemon *daemon;
-    struct pollfd events[EVENTS]; /* without the dispatcher: its descriptor is -1 */
+    struct loop_driven driven;
+    const _Atomic uint64_t *active;
+    struct pollfd events[EVENTS]; /* the descriptor of what is not driven is negative */
     bool looks;                   /* around, before it sleeps */
     bool quiet;                   /* quiesced */
     uint64_t active_ns;           /* when something happened last */
@@ -44,40 +47,27 @@ struct loop {
     pthread_t thread;
 };
 
-/* Takes the dispatcher's news; true if there was any. */
-static bool dispatch_serve(struct loop *loop) {
-    struct dispatch *dispatch = service_enter(loop->service);
-    if (dispatch == NULL) {
-        return false;
-    }
-    bool any = dispatch_turn(dispatch);
-    service_leave(loop->service);
-    return any;
-}
-
-/* Milliseconds until the library or the dispatcher wants to be called anyway. */
+/* Milliseconds until the library or what is driven wants to be called anyway. */
 static int timeout_find(struct loop *loop) {
     MHD_UNSIGNED_LONG_LONG http = 0;
     int timeout = TIMEOUT_MS;
     if (MHD_get_timeout(loop->daemon, &http) == MHD_YES && http < TIMEOUT_MS) {
         timeout = (int)http;
     }
-    if (loop->events[EVENT_DISPATCH].fd < 0) {
+    if (loop->events[EVENT_DRIVEN].fd < 0) {
         return timeout;
     }
-    struct dispatch *dispatch = service_enter(loop->service);
-    if (dispatch == NULL) {
-        loop->events[EVENT_DISPATCH].fd = ~loop->events[EVENT_DISPATCH].fd; /* poll skips it */
+    int turn = loop->driven.timeout(loop->driven.context);
+    if (turn < 0) {
+        loop->events[EVENT_DRIVEN].fd = ~loop->events[EVENT_DRIVEN].fd; /* poll skips it */
         return timeout;
     }
-    int sweep = dispatch_timeout(dispatch);
-    service_leave(loop->service);
-    return sweep < timeout ? sweep : timeout;
+    return turn < timeout ? turn : timeout;
 }
 
 static bool looks_around(const struct loop *loop) {
     uint64_t since = clock_ns() - loop->active_ns;
-    bool busy = atomic_load_explicit(&loop->service->active, memory_order_relaxed) > 0;
+    bool busy = atomic_load_explicit(loop->active, memory_order_relaxed) > 0;
     return loop->looks && since < (busy ? LOOK_BUSY_NS : LOOK_NS);
 }
 
@@ -113,8 +103,8 @@ static void *loop_run(void *argument) {
             poke_take(loop);
         }
         bool http = due || events[EVENT_WAKE].revents != 0 || events[EVENT_HTTP].revents != 0;
-        if (events[EVENT_DISPATCH].fd >= 0 && (due || events[EVENT_DISPATCH].revents != 0)) {
-            http = dispatch_serve(loop) || http;
+        if (events[EVENT_DRIVEN].fd >= 0 && (due || events[EVENT_DRIVEN].revents != 0)) {
+            http = loop->driven.turn(loop->driven.context) || http;
         }
         if (http) {
             MHD_run(loop->daemon);
@@ -154,22 +144,23 @@ static bool events_open(struct loop *loop, bool drives) {
     events[EVENT_WAKE].fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     events[EVENT_HTTP].fd = info != NULL ? info->epoll_fd : -1;
     if (drives) {
-        int fd = dispatch_fd(loop->service->dispatch);
-        events[EVENT_DISPATCH].fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+        events[EVENT_DRIVEN].fd = fcntl(loop->driven.fd, F_DUPFD_CLOEXEC, 0);
     }
     return events[EVENT_WAKE].fd >= 0 && events[EVENT_HTTP].fd >= 0 &&
-           (!drives || events[EVENT_DISPATCH].fd >= 0);
+           (!drives || events[EVENT_DRIVEN].fd >= 0);
 }
 
-struct loop *loop_create(struct service *service, struct MHD_Daemon *daemon, bool drives) {
+struct loop *loop_create(const struct loop_options *options) {
     struct loop *loop = calloc(1, sizeof *loop);
+    bool drives = options->driven != NULL;
     if (loop == NULL) {
-        MHD_stop_daemon(daemon);
+        MHD_stop_daemon(options->daemon);
         return NULL;
     }
-    loop->service = service;
-    loop->daemon = daemon;
-    loop->looks = service->spins && thread_pool_spares();
+    loop->daemon = options->daemon;
+    loop->driven = drives ? *options->driven : (struct loop_driven){.fd = -1};
+    loop->active = options->active;
+    loop->looks = options->spins && thread_pool_spares();
     loop->started =
         events_open(loop, drives) && pthread_create(&loop->thread, NULL, loop_run, loop) == 0;
     if (!loop->started) {
@@ -199,15 +190,15 @@ void loop_destroy(struct loop *loop) {
     if (loop == NULL) {
         return;
     }
-    int *dispatch = &loop->events[EVENT_DISPATCH].fd;
+    int *driven = &loop->events[EVENT_DRIVEN].fd;
     if (loop->started) {
         atomic_store(&loop->stop, true);
         wake(loop);
         pthread_join(loop->thread, NULL);
     }
     MHD_stop_daemon(loop->daemon);
-    if (*dispatch != -1) {
-        close(*dispatch < 0 ? ~*dispatch : *dispatch);
+    if (*driven != -1) {
+        close(*driven < 0 ? ~*driven : *driven);
     }
     if (loop->events[EVENT_WAKE].fd >= 0) {
         close(loop->events[EVENT_WAKE].fd);

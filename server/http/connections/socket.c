@@ -3,8 +3,6 @@
  */
 #include "server/http/connections/socket.h"
 
-#include "server/socket_activation.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
@@ -134,20 +132,19 @@ static int socket_listen(const struct options *options, char *why, size_t why_si
     return fd;
 }
 
-int socket_open(const struct options *options, char *why, size_t why_size) {
+int socket_open(const struct options *options, int passed, char *why, size_t why_size) {
     struct sockaddr_storage address = {.ss_family = AF_UNSPEC};
     socklen_t size = sizeof address;
-    int fd = socket_activation_socket();
-    if (fd < 0) {
+    if (passed < 0) {
         return socket_listen(options, why, why_size);
     }
-    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0 ||
+    if (getsockname(passed, (struct sockaddr *)&address, &size) != 0 ||
         (!is_guarded(options) && !is_local((struct sockaddr *)&address))) {
         snprintf(why, why_size, "the socket that was passed: " OPEN_REFUSED);
-        close(fd);
+        close(passed);
         return -1;
     }
-    return fd;
+    return passed;
 }
 
 int socket_place(int fd, bool secure, char place[SOCKET_PLACE_MAX]) {

@@ -13,9 +13,9 @@
 
 #define SOCKET_PLACE_MAX 160
 
-/** The socket that was passed (socket_activation.h), or one that is bound to --listen; it listens.
-   -1 with `why`. */
-int socket_open(const struct options *options, char *why, size_t why_size);
+/** `passed`, a socket that listens already, or (-1) one that is bound to --listen; it listens. -1
+    with `why`; then `passed` is closed. */
+int socket_open(const struct options *options, int passed, char *why, size_t why_size);
 /** Whether --listen names an address that this daemon may bind; binds nothing. False with `why`. */
 bool socket_check(const struct options *options, char *why, size_t why_size);
 /** Prints where it listens ("http://127.0.0.1:8080", "unix:/run/kiln.sock"); returns the port, 0
