@@ -214,7 +214,7 @@ static enum MHD_Result fault_reply(struct http_request *request) {
                          : job->detail[0] != '\0' ? job->detail
                                                   : status_row(status)->title;
     arena_give(request->service->arena, &job->result);
-    request->complaints = &record->complaints;
+    request->complaints = record->complaints;
     request->job = job->id;
     if (!ran && status == KILN_NOT_FOUND) {
         return problem_reply(request, status, "There is no %.200s here.", request->target);

@@ -47,7 +47,7 @@ static void problem_print(struct http_request *request, struct text *text) {
     text_format(text, "{\"type\":\"/problems/%s\"", row->slug);
     member_print(text, "title", row->title);
     text_format(text, ",\"status\":%d", row->http);
-    if (request->detail[0] != '\0') {
+    if (request->detail != NULL && request->detail[0] != '\0') {
         member_print(text, "detail", request->detail);
     }
     if (request->complaints != NULL && request->complaints->count > 0) {
@@ -92,8 +92,7 @@ enum MHD_Result problem_reply(struct http_request *request, enum kiln_status sta
                               const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(request->detail, sizeof request->detail, format, arguments);
+    request_fault_with(request, status, format, arguments);
     va_end(arguments);
-    request->fault = status;
     return problem_send(request);
 }

@@ -40,8 +40,7 @@ struct http_request *request_create(struct service *service, struct client *clie
     if (request == NULL) {
         return NULL;
     }
-    memset(request, 0, offsetof(struct http_request, detail));
-    request->detail[0] = '\0';
+    memset(request, 0, sizeof *request);
     request->loop = loop_current();
     request->service = service;
     request->client = client;
@@ -63,16 +62,28 @@ void request_destroy(struct http_request *request) {
     arena_give(request->service->arena, &request->body);
     client_phase_set(request->client, CLIENT_WAITING);
     atomic_fetch_sub(&request->service->active, 1);
+    free(request->detail);
     free(request);
+}
+
+enum kiln_status request_fault_with(struct http_request *request, enum kiln_status status,
+                                    const char *format, va_list arguments) {
+    if (request->detail == NULL) {
+        request->detail = malloc(REQUEST_DETAIL_MAX); /* few requests need it */
+    }
+    if (request->detail != NULL) {
+        vsnprintf(request->detail, REQUEST_DETAIL_MAX, format, arguments);
+    }
+    request->fault = status;
+    return status;
 }
 
 enum kiln_status request_fault(struct http_request *request, enum kiln_status status,
                                const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(request->detail, sizeof request->detail, format, arguments);
+    request_fault_with(request, status, format, arguments);
     va_end(arguments);
-    request->fault = status;
     return status;
 }
 

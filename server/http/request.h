@@ -30,8 +30,9 @@
 #include "server/http/wire/framing.h"
 
 #include <microhttpd.h>
+#include <stdarg.h>
 
-#define REQUEST_DETAIL_MAX 512
+#define REQUEST_DETAIL_MAX 512 /* bytes of a sentence on what is wrong */
 #define REQUEST_LISTS_MAX  4
 
 enum stage { STAGE_HEAD, STAGE_BODY, STAGE_AWAY, STAGE_ANSWERED };
@@ -69,8 +70,8 @@ struct http_request {
     const struct complaints *complaints; /* of single fields; NULL for none */
     const char *etag;                    /* of what there is instead; NULL for none */
     struct job_id job;                   /* that it speaks of; empty for none */
-    char detail[REQUEST_DETAIL_MAX];
-    char text[]; /* target, and a copy that the url points into */
+    char *detail;                        /* a sentence; NULL for none */
+    char text[]; /* not zeroed: target, and a copy that the url points into */
 };
 
 /** NULL if memory ran out. `target` is copied. */
@@ -94,6 +95,10 @@ void request_resume(struct http_request *request);
 /** Notes what is wrong, to be answered as a problem (printf format). Returns `status`. */
 enum kiln_status request_fault(struct http_request *request, enum kiln_status status,
                                const char *format, ...) __attribute__((format(printf, 3, 4)));
+/** The same with arguments that were given to another call. */
+enum kiln_status request_fault_with(struct http_request *request, enum kiln_status status,
+                                    const char *format, va_list arguments)
+    __attribute__((format(printf, 3, 0)));
 
 /** Notes that the body is longer than it may be. */
 enum kiln_status request_body_above(struct http_request *request);

@@ -58,10 +58,8 @@ struct job_record *job_record_create(struct jobs *jobs, const struct job_order *
     if (record == NULL) {
         return NULL;
     }
-    /* neither the complaints' rows nor the texts need zeroing */
     memset(record, 0, offsetof(struct job_record, detail));
     record->detail[0] = '\0';
-    record->complaints.count = 0;
     record->jobs = jobs;
     record->ended = order->ended;
     record->context = order->context;
@@ -93,6 +91,7 @@ void job_record_destroy(struct job_record *record) {
     arena_give(arena, &record->body);
     arena_give(arena, &record->job.body);
     arena_give(arena, &record->job.result);
+    free(record->complaints);
     free(record);
 }
 
@@ -182,7 +181,8 @@ static bool device_known(const char *name, void *context) {
 }
 
 /* Query and body into the job; `format` receives the member of that name or "". */
-static enum kiln_status submission_take(struct job_record *record, char format[FORMAT_TEXT_MAX]) {
+static enum kiln_status submission_take(struct job_record *record, struct complaints *complaints,
+                                        char format[FORMAT_TEXT_MAX]) {
     const struct jobs_options *options = &record->jobs->options;
     struct submission submission = {
         .type = record->job.type,
@@ -199,7 +199,7 @@ static enum kiln_status submission_take(struct job_record *record, char format[F
         .body = record->body,
         .body_size = record->body_size,
         .job = &record->job,
-        .complaints = &record->complaints,
+        .complaints = complaints,
     };
     record->body = (struct block){0, 0};
     enum kiln_status status = submission_read(&submission);
@@ -212,28 +212,38 @@ static uint8_t *input_data(const struct job_record *record) {
     return job->body.size > 0 ? arena_at(record->jobs->options.arena, job->body.offset) : NULL;
 }
 
+/* Rare and large, so that they have memory of their own; without any the sum is told. */
+static enum kiln_status complaints_keep(struct job_record *record,
+                                        const struct complaints *complaints) {
+    record->complaints = malloc(sizeof *complaints);
+    if (record->complaints != NULL) {
+        *record->complaints = *complaints;
+    }
+    return fault(record, KILN_INVALID, "%zu field%s cannot be used.", complaints->count,
+                 complaints->count == 1 ? "" : "s");
+}
+
 /* All complaints at once: the fields', the format's, and the kind's own. */
 static enum kiln_status check(struct job_record *record) {
     struct job *job = &record->job;
-    struct complaints *complaints = &record->complaints;
+    struct complaints complaints;
     char named[FORMAT_TEXT_MAX];
-    enum kiln_status status = submission_take(record, named);
+    complaints.count = 0;
+    enum kiln_status status = submission_take(record, &complaints, named);
     if (status != KILN_OK) {
-        complaints->count = 0;
         return status;
     }
     enum kiln_status format = format_choose(record, named);
-    if (complaints->count == 0) {
+    if (complaints.count == 0) {
         job->type->check(job->params, &job->input, input_data(record), job->format,
-                         record->jobs->options.limits, complaints);
+                         record->jobs->options.limits, &complaints);
     }
-    if (complaints->count > 0) {
+    if (complaints.count > 0) {
         if (format != KILN_OK) {
-            complaints_add(complaints, named[0] != '\0' ? "format" : "Accept", "%s",
+            complaints_add(&complaints, named[0] != '\0' ? "format" : "Accept", "%s",
                            record->detail);
         }
-        return fault(record, KILN_INVALID, "%zu field%s cannot be used.", complaints->count,
-                     complaints->count == 1 ? "" : "s");
+        return complaints_keep(record, &complaints);
     }
     return format;
 }
@@ -269,7 +279,8 @@ static void preparation_end(struct job_record *record, enum kiln_status status) 
                       : status == KILN_DEADLINE ? "The deadline came before the body was read."
                       : status == KILN_REVOKED  ? "The job was cancelled while its body was read."
                                                 : "The client has left.";
-    record->complaints.count = 0;
+    free(record->complaints);
+    record->complaints = NULL;
     record->job.id = record->preparation.id;
     fault(record, status, "%s", why);
 }

@@ -93,9 +93,10 @@ struct job_record {
     struct offload_task offload;
     struct preparation preparation;
 
+    struct complaints *complaints; /* of single fields, with KILN_INVALID; NULL for none */
+
     /* not zeroed */
     char detail[RECORD_DETAIL_MAX];
-    struct complaints complaints;
     char text[]; /* what query, media, accept, tags and captures point into */
 };
 
