@@ -43,7 +43,7 @@ for target in "${targets[@]}"; do
     fuzz_etag) more=(server/cache/etag.c server/cache/result.c -DKILN_VERSION='"fuzz"' -lxxhash) ;;
     fuzz_keys) more=(server/auth/keys.c -lgnutls) ;;
     fuzz_origin) more=(server/http/origin.c) ;;
-    fuzz_url) more=(server/http/url.c) ;;
+    fuzz_url) more=(server/http/request/url.c) ;;
     fuzz_wire) more=(server/http/wire/wire.c server/http/wire/head.c) ;;
     esac
     "$clang" "${flags[@]}" -fsanitize=fuzzer "tests/fuzz/$target.c" "${more[@]}" build-fuzz/objects/*.o \

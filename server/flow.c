@@ -139,8 +139,8 @@ static enum MHD_Result options_reply(struct http_request *request) {
     if (!request->url.all) {
         route_allow(request->match.route, allow, sizeof allow);
     }
-    struct MHD_Response *response = reply_constant("", 0);
-    reply_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
+    struct MHD_Response *response = response_constant("", 0);
+    response_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
     cors_preflight(request, allow, response);
     return reply_send(request, MHD_HTTP_NO_CONTENT, NULL, response);
 }

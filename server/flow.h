@@ -6,7 +6,7 @@
 #ifndef KILN_SERVER_FLOW_H
 #define KILN_SERVER_FLOW_H
 
-#include "server/http/listener.h"
+#include "server/http/request/listener.h"
 
 extern const struct request_flow flow;
 

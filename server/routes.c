@@ -8,7 +8,7 @@
 #include "server/api/job_list.h"
 #include "server/api/job_submit.h"
 #include "server/api/pages.h"
-#include "server/http/router.h"
+#include "server/http/request/router.h"
 
 #include <assert.h>
 #include <stdio.h>

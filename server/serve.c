@@ -23,7 +23,7 @@
 #include "server/http/connections/connection_limit.h"
 #include "server/http/connections/socket.h"
 #include "server/http/cors.h"
-#include "server/http/listener.h"
+#include "server/http/request/listener.h"
 #include "server/jobs/dispatcher.h"
 #include "server/jobs/jobs.h"
 #include "server/routes.h"

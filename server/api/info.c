@@ -62,8 +62,8 @@ enum MHD_Result info_ready(struct http_request *request) {
 
 static enum MHD_Result document_reply(struct http_request *request, const char *media,
                                       const char *text, const char *end) {
-    struct MHD_Response *response = reply_constant(text, (size_t)(end - text));
-    reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+    struct MHD_Response *response = response_constant(text, (size_t)(end - text));
+    response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
     return reply_send(request, MHD_HTTP_OK, media, response);
 }
 

@@ -15,20 +15,20 @@
 #define CACHE_SECONDS 86400
 
 static struct MHD_Response *bytes_of(const struct result *result) {
-    return reply_constant(result_bytes(result), (size_t)result->size);
+    return response_constant(result_bytes(result), (size_t)result->size);
 }
 
 static void caching_headers(const struct http_request *request, struct MHD_Response *response) {
     if (request->record->etag[0] != '\0') {
-        reply_header(response, MHD_HTTP_HEADER_ETAG, "%s", request->record->etag);
+        response_header(response, MHD_HTTP_HEADER_ETAG, "%s", request->record->etag);
     }
     if (request->record->negotiated) {
-        reply_header(response, MHD_HTTP_HEADER_VARY, "Accept");
+        response_header(response, MHD_HTTP_HEADER_VARY, "Accept");
     }
     if ((request->method & (METHOD_GET | METHOD_HEAD)) != 0) {
         /* what took a key is for its owner's caches only: a shared one would ask nobody */
-        reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "%s, max-age=%d",
-                     request->pass.grant != NULL ? "private" : "public", CACHE_SECONDS);
+        response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "%s, max-age=%d",
+                        request->pass.grant != NULL ? "private" : "public", CACHE_SECONDS);
     }
 }
 
@@ -43,26 +43,26 @@ static void status_header(const struct job_record *record, struct MHD_Response *
     };
     const char *text = texts[record->reused];
     if (text != NULL) {
-        reply_header(response, "Cache-Status", "%s%s", text, record->settles ? "; stored" : "");
+        response_header(response, "Cache-Status", "%s%s", text, record->settles ? "; stored" : "");
     }
 }
 
 /* What to know of a picture that does not show it. The numbers are a worker's. */
 static void remarks_headers(struct MHD_Response *response, const struct remarks *remarks) {
     if (remarks->picture) {
-        reply_header(response, "Kiln-Clamped", "%" PRIu64, remarks->clamped);
+        response_header(response, "Kiln-Clamped", "%" PRIu64, remarks->clamped);
     }
     if (remarks->picture && remarks->scale != 0) {
         char number[32];
         struct text scale;
         text_init(&scale, number, sizeof number);
         text_double(&scale, remarks->scale);
-        reply_header(response, "Kiln-Scale", "%s", number);
+        response_header(response, "Kiln-Scale", "%s", number);
     }
     if (remarks->iterated) {
         bool converged = remarks->left <= REMARK_CONVERGED;
-        reply_header(response, "Kiln-Converged", "%s", converged ? "true" : "false");
-        reply_header(response, "Kiln-Convergence", "%.3g", remarks->left);
+        response_header(response, "Kiln-Converged", "%s", converged ? "true" : "false");
+        response_header(response, "Kiln-Convergence", "%.3g", remarks->left);
     }
 }
 
@@ -70,8 +70,8 @@ static void origin_headers(struct MHD_Response *response, const char *device,
                            const struct job_id *job) {
     char id[JOB_ID_TEXT];
     job_id_print(job, id);
-    reply_header(response, "Kiln-Device", "%s", device);
-    reply_header(response, "Kiln-Job", "%s", id);
+    response_header(response, "Kiln-Device", "%s", device);
+    response_header(response, "Kiln-Job", "%s", id);
 }
 
 /* How the input was understood, for results that cannot say it themselves. */
@@ -88,16 +88,16 @@ static void input_header(const struct job *job, struct MHD_Response *response) {
 }
 
 static void timing_header(struct MHD_Response *response, const struct timing *timing) {
-    reply_header(response, "Server-Timing",
-                 "queue;dur=%.4f, upload;dur=%.4f, kernel;dur=%.4f, download;dur=%.4f, "
-                 "encode;dur=%.4f, total;dur=%.4f",
-                 timing->queue, timing->upload, timing->kernel, timing->download, timing->encode,
-                 timing->total);
+    response_header(response, "Server-Timing",
+                    "queue;dur=%.4f, upload;dur=%.4f, kernel;dur=%.4f, download;dur=%.4f, "
+                    "encode;dur=%.4f, total;dur=%.4f",
+                    timing->queue, timing->upload, timing->kernel, timing->download, timing->encode,
+                    timing->total);
 }
 
 static void precision_header(struct MHD_Response *response, const char *precision) {
     if (precision[0] != '\0') {
-        reply_header(response, "Kiln-Precision", "%s", precision);
+        response_header(response, "Kiln-Precision", "%s", precision);
     }
 }
 
@@ -108,7 +108,7 @@ static enum MHD_Result result_reply(struct http_request *request) {
     struct arena *arena = request->service->arena;
     struct MHD_Response *response = record->result != NULL
                                         ? bytes_of(record->result)
-                                        : reply_block(arena, &job->result, job->result_size);
+                                        : response_block(arena, &job->result, job->result_size);
     metrics_job(job_type_index(job->type), &job->timing);
     input_header(job, response);
     timing_header(response, &job->timing);
@@ -122,7 +122,7 @@ static enum MHD_Result result_reply(struct http_request *request) {
         precision_header(response, precision);
     }
     if (job->joules > 0) {
-        reply_header(response, "Kiln-Joules-Estimate", "%.6g", job->joules);
+        response_header(response, "Kiln-Joules-Estimate", "%.6g", job->joules);
     }
     return reply_send(request, MHD_HTTP_OK, format_row(job->format)->media, response);
 }
@@ -132,8 +132,8 @@ static enum MHD_Result shared_reply(struct http_request *request) {
     const struct job_record *record = request->record;
     const struct result *result = record->result;
     struct MHD_Response *response = bytes_of(result);
-    reply_header(response, "Server-Timing", "cache;desc=\"shared\", total;dur=%.4f",
-                 (double)(clock_ns() - request->started_ns) * 1e-6);
+    response_header(response, "Server-Timing", "cache;desc=\"shared\", total;dur=%.4f",
+                    (double)(clock_ns() - request->started_ns) * 1e-6);
     input_header(&record->job, response);
     caching_headers(request, response);
     status_header(record, response);
@@ -147,8 +147,8 @@ static struct MHD_Response *kept_make(const struct http_request *request, uint64
     const struct job_record *record = request->record;
     const struct result *result = record->result;
     struct MHD_Response *response = bytes_of(result);
-    reply_header(response, MHD_HTTP_HEADER_AGE, "%" PRIu64, age);
-    reply_header(response, "Server-Timing", "cache;desc=\"hit\"");
+    response_header(response, MHD_HTTP_HEADER_AGE, "%" PRIu64, age);
+    response_header(response, "Server-Timing", "cache;desc=\"hit\"");
     input_header(&record->job, response);
     caching_headers(request, response);
     status_header(record, response);
@@ -199,7 +199,7 @@ static enum MHD_Result unchanged_reply(struct http_request *request) {
                              "was run.",
                              request->etag);
     }
-    struct MHD_Response *response = reply_constant("", 0);
+    struct MHD_Response *response = response_constant("", 0);
     caching_headers(request, response);
     return reply_send(request, MHD_HTTP_NOT_MODIFIED, NULL, response);
 }

@@ -177,8 +177,8 @@ static enum MHD_Result view_reply(struct http_request *request, const struct job
     text_init(&text, bytes, sizeof bytes);
     view_print(request, &text, view);
     text_string(&text, "\n");
-    struct MHD_Response *response = reply_copy(bytes, text.size);
-    reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    struct MHD_Response *response = response_copy(bytes, text.size);
+    response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     return reply_send(request, MHD_HTTP_OK, JSON_MEDIA, response);
 }
 
@@ -216,7 +216,7 @@ enum MHD_Result job_list_one(struct http_request *request) {
         return problem_reply(request, status, "No job with this id is waiting or running.");
     default:
         return request->method == METHOD_DELETE
-                   ? reply_send(request, MHD_HTTP_NO_CONTENT, NULL, reply_constant("", 0))
+                   ? reply_send(request, MHD_HTTP_NO_CONTENT, NULL, response_constant("", 0))
                    : view_reply(request, &view);
     }
 }

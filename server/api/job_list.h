@@ -6,7 +6,7 @@
 #ifndef KILN_SERVER_API_JOB_LIST_H
 #define KILN_SERVER_API_JOB_LIST_H
 
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 /** GET /v1/jobs */
 enum MHD_Result job_list_all(struct http_request *request);

@@ -10,7 +10,7 @@
 #ifndef KILN_SERVER_API_JOB_SUBMIT_H
 #define KILN_SERVER_API_JOB_SUBMIT_H
 
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 /** Handler of every job address. */
 enum MHD_Result job_submit(struct http_request *request);

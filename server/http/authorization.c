@@ -3,7 +3,8 @@
  */
 #include "server/http/authorization.h"
 
-#include "server/http/reply.h"
+#include "compute/core/text.h"
+#include "server/http/response.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -67,8 +68,8 @@ static void limits_headers(const struct pass *pass, struct MHD_Response *respons
         text_format(&text, "%s\"concurrency\";r=%" PRIu64, grant->key.rate > 0 ? ", " : "",
                     running < grant->key.concurrency ? grant->key.concurrency - running : 0);
     }
-    reply_header(response, "RateLimit-Policy", "%s", grant->policy);
-    reply_header(response, "RateLimit", "%.*s", (int)text.size, bytes);
+    response_header(response, "RateLimit-Policy", "%s", grant->policy);
+    response_header(response, "RateLimit", "%.*s", (int)text.size, bytes);
 }
 
 static void refusal_headers(const struct http_request *request, int http,
@@ -78,8 +79,8 @@ static void refusal_headers(const struct http_request *request, int http,
     char scopes[32];
     switch (http) {
     case MHD_HTTP_UNAUTHORIZED:
-        reply_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"kiln\"%s",
-                     sent ? ", error=\"invalid_token\"" : "");
+        response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"kiln\"%s",
+                        sent ? ", error=\"invalid_token\"" : "");
         break;
     case MHD_HTTP_FORBIDDEN:
         scopes_print(scopes_wanted(request) & ~request->pass.grant->key.scopes, scopes,
@@ -87,11 +88,12 @@ static void refusal_headers(const struct http_request *request, int http,
         for (char *comma = scopes; (comma = strchr(comma, ',')) != NULL;) {
             *comma = ' ';
         }
-        reply_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-                     "Bearer realm=\"kiln\", error=\"insufficient_scope\", scope=\"%s\"", scopes);
+        response_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
+                        "Bearer realm=\"kiln\", error=\"insufficient_scope\", scope=\"%s\"",
+                        scopes);
         break;
     case MHD_HTTP_TOO_MANY_REQUESTS:
-        reply_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "%" PRIu64, wait > 0 ? wait : 1);
+        response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "%" PRIu64, wait > 0 ? wait : 1);
         break;
     default:
         break;

@@ -9,7 +9,7 @@
 #ifndef KILN_SERVER_HTTP_AUTHORIZATION_H
 #define KILN_SERVER_HTTP_AUTHORIZATION_H
 
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 /** Once the route is known, before the body is read: KILN_OK, or the fault noted. */
 enum kiln_status authorization_check(struct http_request *request);

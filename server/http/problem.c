@@ -66,24 +66,24 @@ enum MHD_Result problem_send(struct http_request *request) {
     struct text text;
     text_init(&text, bytes, sizeof bytes);
     problem_print(request, &text);
-    struct MHD_Response *response = reply_copy(bytes, text.size);
-    reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    reply_secure(response, "default-src 'none'; frame-ancestors 'none'");
+    struct MHD_Response *response = response_copy(bytes, text.size);
+    response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    response_secure(response, "default-src 'none'; frame-ancestors 'none'");
     for (size_t i = 0; i < sizeof retries / sizeof retries[0]; i++) {
         if (retries[i].status == request->fault) {
-            reply_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "%d", retries[i].seconds);
+            response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "%d", retries[i].seconds);
         }
     }
     if (request->fault == KILN_METHOD) {
         char allow[64];
         route_allow(request->match.route, allow, sizeof allow);
-        reply_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
+        response_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
     }
     if (request->etag != NULL) {
-        reply_header(response, MHD_HTTP_HEADER_ETAG, "%s", request->etag);
+        response_header(response, MHD_HTTP_HEADER_ETAG, "%s", request->etag);
     }
     if (request->fault == KILN_NOT_ACCEPTABLE) {
-        reply_header(response, MHD_HTTP_HEADER_VARY, "Accept");
+        response_header(response, MHD_HTTP_HEADER_VARY, "Accept");
     }
     return reply_send(request, status_row(request->fault)->http, PROBLEM_MEDIA, response);
 }

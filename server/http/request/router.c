@@ -1,7 +1,7 @@
 /*
  * router.c: addresses against the patterns of a table.
  */
-#include "server/http/router.h"
+#include "server/http/request/router.h"
 
 #include <assert.h>
 #include <stdio.h>

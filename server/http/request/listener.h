@@ -4,11 +4,11 @@
  * Threads: created, quiesced and destroyed by the main thread; requests run on the
  * event loops (loop.h, `--http-threads`).
  */
-#ifndef KILN_SERVER_HTTP_LISTENER_H
-#define KILN_SERVER_HTTP_LISTENER_H
+#ifndef KILN_SERVER_HTTP_REQUEST_LISTENER_H
+#define KILN_SERVER_HTTP_REQUEST_LISTENER_H
 
 #include "server/http/connections/loop.h"
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 struct listener;
 

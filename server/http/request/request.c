@@ -1,7 +1,7 @@
 /*
  * request.c: what a request holds, and how its body is taken in.
  */
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 #include "compute/core/log.h"
 #include "compute/core/shortage.h"

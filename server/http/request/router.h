@@ -5,12 +5,12 @@
  *
  * Threads: the table is given before serving and constant afterwards.
  */
-#ifndef KILN_SERVER_HTTP_ROUTER_H
-#define KILN_SERVER_HTTP_ROUTER_H
+#ifndef KILN_SERVER_HTTP_REQUEST_ROUTER_H
+#define KILN_SERVER_HTTP_REQUEST_ROUTER_H
 
 #include "compute/core/status.h"
 #include "server/auth/keys.h"
-#include "server/http/url.h"
+#include "server/http/request/url.h"
 
 #include <microhttpd.h>
 

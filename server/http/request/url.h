@@ -6,8 +6,8 @@
  *
  * Threads: one owner. Ownership: everything points into the text given to url_parse.
  */
-#ifndef KILN_SERVER_HTTP_URL_H
-#define KILN_SERVER_HTTP_URL_H
+#ifndef KILN_SERVER_HTTP_REQUEST_URL_H
+#define KILN_SERVER_HTTP_REQUEST_URL_H
 
 #include "compute/core/status.h"
 

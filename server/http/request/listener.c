@@ -5,7 +5,7 @@
  * log, and a request begins with the request line, so that time and target are known before the
  * headers.
  */
-#include "server/http/listener.h"
+#include "server/http/request/listener.h"
 
 #include "compute/core/log.h"
 #include "compute/core/thread_pool.h"

@@ -16,8 +16,8 @@
  * blocks go back to the arena at the latest then; a result's block belongs to the response.
  * Threads: one at a time, as above.
  */
-#ifndef KILN_SERVER_HTTP_REQUEST_H
-#define KILN_SERVER_HTTP_REQUEST_H
+#ifndef KILN_SERVER_HTTP_REQUEST_REQUEST_H
+#define KILN_SERVER_HTTP_REQUEST_REQUEST_H
 
 #include "compute/core/arena.h"
 #include "compute/core/job_id.h"
@@ -25,8 +25,8 @@
 #include "server/core/service.h"
 #include "server/core/tracing.h"
 #include "server/http/connections/connections.h"
-#include "server/http/router.h"
-#include "server/http/url.h"
+#include "server/http/request/router.h"
+#include "server/http/request/url.h"
 #include "server/http/wire/framing.h"
 
 #include <microhttpd.h>

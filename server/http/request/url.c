@@ -1,7 +1,7 @@
 /*
  * url.c: splitting of request targets.
  */
-#include "server/http/url.h"
+#include "server/http/request/url.h"
 
 #include "compute/codecs/pairs.h"
 
