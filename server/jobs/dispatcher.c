@@ -129,19 +129,18 @@ static const struct executor_type dispatcher_type = {
 
 enum kiln_status dispatcher_create(const struct dispatch_options *options,
                                    struct dispatcher **out) {
-    struct dispatcher *dispatcher = calloc(1, sizeof *dispatcher);
+    struct dispatcher *dispatcher = aligned_alloc(_Alignof(struct dispatcher), sizeof *dispatcher);
     *out = NULL;
     if (dispatcher == NULL) {
         return KILN_NO_MEMORY;
     }
+    memset(dispatcher, 0, sizeof *dispatcher);
     enum kiln_status status = dispatch_create(options, &dispatcher->dispatch);
     if (status != KILN_OK) {
         free(dispatcher);
         return status;
     }
-    pthread_rwlock_init(&dispatcher->gate, NULL);
     dispatcher->executor.type = &dispatcher_type;
-    dispatcher->open = true;
     dispatch_devices(dispatcher->dispatch, kind_collect, dispatcher);
     dispatch_devices(dispatcher->dispatch, variant_collect, dispatcher);
     *out = dispatcher;
@@ -149,27 +148,15 @@ enum kiln_status dispatcher_create(const struct dispatch_options *options,
 }
 
 struct dispatch *dispatcher_enter(struct dispatcher *dispatcher) {
-    pthread_rwlock_rdlock(&dispatcher->gate);
-    if (!dispatcher->open) {
-        pthread_rwlock_unlock(&dispatcher->gate);
-        return NULL;
-    }
-    return dispatcher->dispatch;
+    return gate_enter(&dispatcher->gate) ? dispatcher->dispatch : NULL;
 }
 
 void dispatcher_leave(struct dispatcher *dispatcher) {
-    pthread_rwlock_unlock(&dispatcher->gate);
+    gate_leave(&dispatcher->gate);
 }
 
 void dispatcher_close(struct dispatcher *dispatcher) {
-    if (dispatcher == NULL) {
-        return;
-    }
-    pthread_rwlock_wrlock(&dispatcher->gate);
-    bool open = dispatcher->open;
-    dispatcher->open = false;
-    pthread_rwlock_unlock(&dispatcher->gate);
-    if (open) {
+    if (dispatcher != NULL && gate_close(&dispatcher->gate)) {
         dispatch_destroy(dispatcher->dispatch);
     }
 }
@@ -177,7 +164,6 @@ void dispatcher_close(struct dispatcher *dispatcher) {
 void dispatcher_destroy(struct dispatcher *dispatcher) {
     if (dispatcher != NULL) {
         dispatcher_close(dispatcher);
-        pthread_rwlock_destroy(&dispatcher->gate);
         free(dispatcher);
     }
 }

@@ -5,14 +5,13 @@
  * dispatcher_leave: so closing can wait until nobody is inside, and can be sure that nobody enters
  * afterwards.
  *
- * Threads: any; what is not the gate's is constant.
+ * Threads: any; all but the gate is constant.
  */
 #ifndef KILN_SERVER_JOBS_DISPATCHER_H
 #define KILN_SERVER_JOBS_DISPATCHER_H
 
 #include "server/jobs/executor.h"
-
-#include <pthread.h>
+#include "server/jobs/gate.h"
 
 struct dispatcher {
     struct executor executor;
@@ -20,8 +19,7 @@ struct dispatcher {
     char kinds[64];     /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
     char variants[512]; /* "cpu avx2,cuda NVIDIA H200": where bytes may differ */
     bool spins;         /* one of them answers so fast that loops look for it */
-    pthread_rwlock_t gate;
-    bool open; /* guarded by the gate */
+    struct gate gate;   /* before the dispatch */
 };
 
 /** Probes the devices and starts their workers. Errors as dispatch_create. */
