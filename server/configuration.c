@@ -6,9 +6,9 @@
 #include "compute/core/words.h"
 #include "compute/worker/device_kind.h"
 #include "server/auth/keys.h"
+#include "server/http/connections/socket.h"
+#include "server/http/connections/tls.h"
 #include "server/http/cors.h"
-#include "server/http/socket.h"
-#include "server/http/tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>

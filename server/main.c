@@ -7,10 +7,10 @@
 #include "compute/worker/worker.h"
 #include "server/auth/keytool.h"
 #include "server/configuration.h"
+#include "server/core/options.h"
+#include "server/core/service.h"
 #include "server/healthcheck.h"
-#include "server/options.h"
 #include "server/serve.h"
-#include "server/service.h"
 
 #include <errno.h>
 #include <limits.h>

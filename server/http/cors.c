@@ -4,8 +4,8 @@
 #include "server/http/cors.h"
 
 #include "compute/core/words.h"
-#include "server/http/reply.h"
-#include "server/http/request.h"
+#include "server/http/request/request.h"
+#include "server/http/response.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,24 +79,20 @@ bool cors_allows(const struct cors *cors, const char *origin) {
     return found;
 }
 
-bool cors_tells(const struct http_request *request) {
-    return request->service->cors != NULL;
-}
-
 /* True where the asking page may read the answer. */
 static bool origin_header(const struct http_request *request, struct MHD_Response *response) {
     const struct cors *cors = request->service->cors;
     const char *origin = request_header(request, MHD_HTTP_HEADER_ORIGIN);
     if (cors->any) {
-        reply_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+        response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, "*");
         return true;
     }
     /* without an Origin too: caches must not give that answer to a page */
-    reply_header(response, MHD_HTTP_HEADER_VARY, "Origin");
+    response_header(response, MHD_HTTP_HEADER_VARY, "Origin");
     if (origin == NULL || !cors_allows(cors, origin)) {
         return false;
     }
-    reply_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, "%s", origin);
+    response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, "%s", origin);
     return true;
 }
 
@@ -105,15 +101,15 @@ void cors_headers(const struct http_request *request, struct MHD_Response *respo
     if (request->service->cors == NULL || preflight || !origin_header(request, response)) {
         return;
     }
-    reply_header(response, "Access-Control-Expose-Headers",
-                 "Server-Timing, ETag, Age, Cache-Status, Retry-After, Kiln-Device, "
-                 "Kiln-Input, Kiln-Job, Kiln-Joules-Estimate, Kiln-Precision, Kiln-Clamped, "
-                 "Kiln-Scale, Kiln-Converged, Kiln-Convergence, RateLimit, RateLimit-Policy, "
-                 "WWW-Authenticate, X-Request-Id, Traceresponse");
+    response_header(response, "Access-Control-Expose-Headers",
+                    "Server-Timing, ETag, Age, Cache-Status, Retry-After, Kiln-Device, "
+                    "Kiln-Input, Kiln-Job, Kiln-Joules-Estimate, Kiln-Precision, Kiln-Clamped, "
+                    "Kiln-Scale, Kiln-Converged, Kiln-Convergence, RateLimit, RateLimit-Policy, "
+                    "WWW-Authenticate, X-Request-Id, Traceresponse");
     /* browsers show a page of another origin the timings only with this */
     const char *origin = request_header(request, MHD_HTTP_HEADER_ORIGIN);
     if (origin != NULL) {
-        reply_header(response, "Timing-Allow-Origin", "%s", origin);
+        response_header(response, "Timing-Allow-Origin", "%s", origin);
     }
 }
 
@@ -122,9 +118,10 @@ void cors_preflight(const struct http_request *request, const char *methods,
     if (request->service->cors == NULL || !origin_header(request, response)) {
         return;
     }
-    reply_header(response, "Access-Control-Allow-Methods", "%s", methods);
-    reply_header(response, "Access-Control-Allow-Headers",
-                 "Authorization, Content-Type, Accept, Cache-Control, If-None-Match, Traceparent, "
-                 "Tracestate, X-Request-Id");
-    reply_header(response, "Access-Control-Max-Age", "%d", PREFLIGHT_SECONDS);
+    response_header(response, "Access-Control-Allow-Methods", "%s", methods);
+    response_header(
+        response, "Access-Control-Allow-Headers",
+        "Authorization, Content-Type, Accept, Cache-Control, If-None-Match, Traceparent, "
+        "Tracestate, X-Request-Id");
+    response_header(response, "Access-Control-Max-Age", "%d", PREFLIGHT_SECONDS);
 }

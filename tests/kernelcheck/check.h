@@ -57,7 +57,6 @@ struct kernel_check {
 extern const struct kernel_check stream_check;
 #define X(symbol, name, args) extern const struct kernel_check name##_check;
 KILN_KERNELS(X) /* one without a check does not link */
-KILN_KERNELS_OFFERED(X)
 #undef X
 
 /* Random numbers (splitmix64), the same for the same seed everywhere. */

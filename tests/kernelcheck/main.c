@@ -18,7 +18,7 @@
 
 static const struct kernel_check *const checks[] = {&stream_check,
 #define X(symbol, name, args) &name##_check,
-                                                    KILN_KERNELS(X) KILN_KERNELS_OFFERED(X)
+                                                    KILN_KERNELS(X)
 #undef X
 };
 #define CHECKS (sizeof checks / sizeof checks[0])

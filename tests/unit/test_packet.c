@@ -16,10 +16,6 @@
 static const struct job_type type = {.name = "any"};
 const struct job_type *const job_types[] = {&type, NULL};
 
-int job_type_index(const struct job_type *wanted) {
-    return wanted == &type ? 0 : -1;
-}
-
 /* A queue with one device whose worker is this test. */
 struct bench {
     struct arena *arena;
