@@ -49,10 +49,6 @@ enum kiln_status packets_init(struct packets *packets) {
     if (packets->all == NULL) {
         return KILN_NO_MEMORY;
     }
-    for (int i = PACKETS_MAX - 1; i >= 0; i--) {
-        packets->all[i].next = packets->spare;
-        packets->spare = &packets->all[i];
-    }
     packets->last = &packets->first;
     return KILN_OK;
 }
@@ -69,8 +65,9 @@ static struct packet *spare_take(struct packets *packets) {
     if (packet != NULL) {
         packets->spare = packet->next;
         packet->next = NULL;
+        return packet;
     }
-    return packet;
+    return packets->used < PACKETS_MAX ? &packets->all[packets->used++] : NULL;
 }
 
 enum kiln_status packets_put(struct packets *packets, struct supervisor *supervisor,
@@ -84,6 +81,7 @@ enum kiln_status packets_put(struct packets *packets, struct supervisor *supervi
     }
     for (int i = 0; i < count; i++) {
         places[i] = place = in_flight_free(flight, place + 1);
+        assert(place < PLACES_MAX);
         command_make(supervisor, jobs[i], place, &packet->commands[i]);
         flight->place[place].before = jobs[i]->worker;
         jobs[i]->worker = supervisor->index;

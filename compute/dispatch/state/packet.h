@@ -3,8 +3,8 @@
  *
  * A packet is made under the queue's lock and sent after it is released, by the thread that held
  * it: waking a slot takes longer than all else that is done under the lock. Its jobs have their
- * places from the moment it is made. Packets are of a fixed number and used again, the warmest
- * first.
+ * places from the moment it is made. Packets are of a fixed number and used again before
+ * another one is touched.
  *
  * Threads: packets_put and packets_take under the queue's lock; packet_send without it.
  */
@@ -29,7 +29,8 @@ struct packet {
 };
 
 struct packets {
-    struct packet *all;            /* of all, in one piece */
+    struct packet *all;            /* in one piece */
+    int used;                      /* how many of them were ever needed */
     struct packet *spare;          /* stack */
     struct packet *first, **last;  /* made and not taken yet */
     _Atomic(struct packet *) sent; /* stack of those that can become spare */
