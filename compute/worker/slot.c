@@ -197,7 +197,7 @@ static void serve(struct worker *worker, struct stream *stream) {
         }
         size_t count = (size_t)size / sizeof *commands;
         if ((size_t)size % sizeof *commands != 0) {
-            log_error("a packet of %zd bytes was ignored", size);
+            log_error("invalid command of %zd bytes from the front: ignored", size);
             continue;
         }
         ORDER_ACQUIRE(worker);
