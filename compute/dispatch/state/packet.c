@@ -104,8 +104,9 @@ struct packet *packets_take(struct packets *packets) {
 }
 
 int packet_send(struct packets *packets, struct packet *packet) {
-    ssize_t size = send(packet->target.socket, packet->commands,
-                        packet->count * sizeof *packet->commands, MSG_DONTWAIT | MSG_NOSIGNAL);
+    ssize_t size =
+        send(packet->target.socket, packet->commands,
+             commands_pack(packet->commands, packet->count), MSG_DONTWAIT | MSG_NOSIGNAL);
     int error = size < 0 ? errno : 0;
     atomic_fetch_sub(&packet->target.supervisor->sending, 1);
     packet->next = atomic_load(&packets->sent);
