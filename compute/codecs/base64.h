@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /** Decodes `size` characters into `out` (capacity at least size/4*3); KILN_MALFORMED if not base64,
-    KILN_TOO_LARGE if it does not fit. */
+    KILN_TOO_LARGE if it does not fit. `out` may be the text itself, which is then overwritten. */
 enum kiln_status base64_decode(const char *text, size_t size, uint8_t *out, size_t capacity,
                                size_t *decoded);
 

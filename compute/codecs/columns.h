@@ -23,9 +23,6 @@
 #define COLUMN_NOWHERE  SIZE_MAX
 #define COLUMN_NONE     "none" /* chooses no column, for a role that is optional */
 
-/** The values of a kind's field `missing`. */
-enum missing { MISSING_REFUSE, MISSING_DROP };
-
 struct column_role {
     const char *field;        /* array field of the job; NULL ends the roles */
     const char *choice;       /* its text field that chooses a column: a name, or a number from 1 */

@@ -147,7 +147,7 @@ static size_t decode(const struct json_value *value, char *out, size_t capacity,
         }
         cut = cut || length + count > capacity - 1;
         if (!cut) {
-            memcpy(out + length, bytes, count);
+            memmove(out + length, bytes, count); /* `out` may be the string itself */
             *kept += count;
         }
         length += count;

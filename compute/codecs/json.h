@@ -56,7 +56,8 @@ struct json_value json_member(const struct json_value *object, const char *name)
 /** Number as double (correctly rounded). */
 double json_number(const struct json_value *value);
 /** Decodes a string (escapes, surrogates) into `out`, NUL-terminated; returns its full decoded
-    length (more than capacity - 1 means it was cut). A decoded NUL byte is kept and counted. */
+    length (more than capacity - 1 means it was cut). A decoded NUL byte is kept and counted.
+    `out` may be the value's own text, which is then overwritten. */
 size_t json_string(const struct json_value *value, char *out, size_t capacity);
 
 /** An array of numbers into `out`: returns how many elements the array has, writing at most

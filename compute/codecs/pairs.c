@@ -56,7 +56,8 @@ bool pair_next(char **cursor, char *end, char **name, char **value, bool *broken
     *name = start;
     *value = tail;
     /* the value first: the name's NUL takes the place of '=', the value's that of '&' */
-    *broken = !percent_decode(tail, (size_t)(stop - tail), true, &size) ||
-              !percent_decode(start, (size_t)((equals != NULL ? equals : stop) - start), true, &size);
+    *broken =
+        !percent_decode(tail, (size_t)(stop - tail), true, &size) ||
+        !percent_decode(start, (size_t)((equals != NULL ? equals : stop) - start), true, &size);
     return true;
 }

@@ -40,7 +40,7 @@ enum kiln_status canary_reserve_locked(struct dispatch *dispatch, struct supervi
     struct job *job = &supervisor->canary;
     size_t data_size;
     if (supervisor->reserve.size > 0 || !type ||
-        canary_prepare(type, job->params, &job->input, NULL, &data_size, &job->plan) != KILN_OK) {
+        canary_prepare(type, job->params, job->inputs, NULL, &data_size, &job->plan) != KILN_OK) {
         return KILN_OK;
     }
     return arena_take(dispatch->arena, job->plan.result_bytes, &supervisor->reserve);
@@ -58,7 +58,7 @@ void canary_send_locked(struct dispatch *dispatch, struct supervisor *supervisor
         .deadline_ns = now + CANARY_DEADLINE,
     };
     if (!type ||
-        canary_prepare(type, job->params, &job->input, NULL, &data_size, &job->plan) != KILN_OK) {
+        canary_prepare(type, job->params, job->inputs, NULL, &data_size, &job->plan) != KILN_OK) {
         succeed(dispatch, supervisor); /* there is nothing to ask: the warm-up must do */
         return;
     }

@@ -51,9 +51,9 @@ static void command_fill(struct command *command, const struct supervisor *super
         .result_size = job->result.size,
         .control_offset = supervisor->control.offset + (uint64_t)place * sizeof(struct control),
         .trace = job->trace,
-        .input = job->input,
     };
     memcpy(command->params, job->params, sizeof command->params);
+    memcpy(command->inputs, job->inputs, job_type_inputs(job->type) * sizeof *job->inputs);
 }
 
 /* Gives the job a result block and a place; false without memory. */
@@ -98,7 +98,7 @@ enum kiln_status places_send_locked(struct dispatch *dispatch, struct supervisor
     if (made == 0) {
         return KILN_NO_MEMORY;
     }
-    if (send(supervisor->job_fd, commands, (size_t)made * sizeof *commands,
+    if (send(supervisor->job_fd, commands, commands_pack(commands, (size_t)made),
              MSG_DONTWAIT | MSG_NOSIGNAL) < 0) {
         if (errno == EAGAIN || errno == ENOBUFS || errno == EINTR) {
             return KILN_BUSY;

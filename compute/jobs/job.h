@@ -24,6 +24,7 @@
 
 #define JOB_PARAMS_MAX 512
 #define JOB_DETAIL_MAX 192
+#define INPUTS_MAX     4 /* of a job */
 
 /** Limits of this daemon, from its options; every job checks itself against them. */
 struct limits {
@@ -37,11 +38,30 @@ struct limits {
 
 enum input_kind {
     INPUT_NONE,
-    INPUT_IMAGE, /* encoded PNG, PGM/PPM/PAM or NPY bytes, decoded by the worker */
-    INPUT_SERIES /* arrays of doubles, parsed by the front (fields t, y, dy, frequency) */
+    INPUT_IMAGE, /* encoded PNG, PGM/PPM/PAM or NPY bytes, decoded by the worker: one for each of
+                    the kind's BLOB fields, in the table's order; a body by itself is the first */
+    INPUT_SERIES /* arrays of doubles, parsed by the front: the kind's ARRAY fields, one input */
 };
 
-/** What the front knows of a job's input. Offsets are bytes from the input block's start. */
+/** What becomes of samples of which a part is missing, and how the rows of an NPY array are meant:
+    one for each role, or one for the first role and then one for each series. Choices of the
+    kind's fields that table_shape names, in this order. */
+enum missing { MISSING_REFUSE, MISSING_DROP };
+enum layout { LAYOUT_CURVE, LAYOUT_BATCH };
+
+/** How a table, or an NPY array, becomes the arrays of a kind (SERIES). A sample is one element of
+    each role's array; samples are one series, or, where an array has rows, several. Every role's
+    array has the values' shape; others than the values may have one row for all series, and one
+    number for all samples where the field is FIELD_SCALAR. */
+struct table_shape {
+    const struct column_role *columns; /* roles, ended by field NULL; optional ones come last */
+    size_t values;       /* the role whose rows are series of their own: the first or the second */
+    const char *missing; /* ENUM field of enum missing; NULL: refused */
+    const char *layout;  /* ENUM field of enum layout; NULL: one series */
+};
+
+/** What the front knows of one of a job's inputs, all of which lie in one block. Offsets are bytes
+    from the block's start. An optional picture that was not sent has kind INPUT_NONE. */
 struct input {
     int32_t kind;
     enum format format;      /* IMAGE: how the bytes are encoded */
@@ -75,7 +95,7 @@ struct task {
     struct stream *stream;
     struct thread_pool *pool;    /* threads for the host's share, such as encoding; NULL: none */
     const void *params;          /* the kind's parameter struct */
-    const struct input *input;   /* validated again by run: the bytes are shared memory */
+    const struct input *input;   /* the kind's inputs; run looks again: bytes are shared memory */
     const uint8_t *data;         /* the input block, or NULL */
     enum format format;          /* one of the kind's formats */
     uint8_t *result;             /* result block, 4096-byte aligned */
@@ -102,22 +122,22 @@ struct job_path {
 struct job;
 
 struct job_type {
-    const char *name;  /* route is /v1/<name> */
-    const char *title; /* one line */
-    enum input_kind input;
+    const char *name;           /* route is /v1/<name> */
+    const char *title;          /* one line */
+    enum input_kind input;      /* what each of its inputs is */
     bool get;                   /* also answers GET (no input; cacheable) */
     const struct field *fields; /* ended by name NULL */
     size_t params_size;         /* ≤ JOB_PARAMS_MAX */
     const enum format *formats; /* ended by FORMAT_NONE; the first is the default */
     const enum format *accepts; /* formats of the input body, ended by FORMAT_NONE; NULL for none */
-    const struct column_role
-        *columns;                 /* SERIES: which columns of a table are which of its arrays */
-    const struct job_path *paths; /* ended by pattern NULL, or NULL */
-    int version;                  /* part of the ETag: raise it when results change */
+    const struct table_shape *table; /* SERIES: how a table becomes its arrays */
+    const struct job_path *paths;    /* ended by pattern NULL, or NULL */
+    int version;                     /* part of the ETag: raise it when results change */
     bool portable; /* results other than JSON have the same bytes from every device and backend */
 
     /** Cross-field checks and normalisation (may rewrite `auto` values). Complains of bad fields.
-        `data` is the input block (SERIES: the arrays), or NULL. Front thread; bounded time. */
+        `input` has as many rows as the kind has inputs; `data` is their block (SERIES: the arrays),
+        or NULL. Front thread; bounded time. */
     void (*check)(void *params, const struct input *input, const uint8_t *data, enum format format,
                   const struct limits *limits, struct complaints *complaints);
     /** What the front tells in the header Kiln-Input beside a result that is not JSON: the columns
@@ -143,7 +163,7 @@ struct job_type {
         the group's. After any failure but KILN_DEVICE_FAULT each is run by itself. */
     enum kiln_status (*run_group)(struct task *tasks, size_t count);
 
-    /** Warm-up and canary: parameters as a query, and an input made in `data` (at most 64 KiB).
+    /** Warm-up and canary: parameters as a query, and each input made in `data` (64 KiB in all).
         Returns the input's size. NULL for kinds without input. */
     const char *canary_query;
     enum format canary_format;
@@ -153,8 +173,12 @@ struct job_type {
 /** All kinds, ended by NULL (registry.c). */
 extern const struct job_type *const job_types[];
 const struct job_type *job_type_find(const char *name);
+/** The kind with this position in job_types, or NULL. */
+const struct job_type *job_type_at(int32_t index);
 /** Position in job_types, the number that travels in commands; -1 if unknown. */
 int job_type_index(const struct job_type *type);
+/** How many inputs a kind has: one for each BLOB field, one of SERIES; at most INPUTS_MAX. */
+size_t job_type_inputs(const struct job_type *type);
 /** Asserts that each table is complete; called once at start. */
 void job_types_assert(void);
 
@@ -169,8 +193,8 @@ struct job {
     struct trace trace; /* of the request that brought it; empty for none */
     char request_id[REQUEST_ID_MAX + 1]; /* of that request; "" for none */
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
-    struct input input;
-    struct block body;   /* input block; empty for none */
+    struct input inputs[INPUTS_MAX]; /* as many as the kind has */
+    struct block body;               /* of all inputs; empty for none */
     struct block result; /* taken by the dispatcher; the owner gives it back after done */
     struct plan plan;
     int watch_fd; /* the client's socket, polled for hang-up; -1 for none. Not owned. */

@@ -32,21 +32,21 @@ const char *planes_dtype(enum sample sample) {
     return names[sample];
 }
 
-void planes_check(const struct input *input, const struct limits *limits,
+void planes_check(const struct input *input, const char *name, const struct limits *limits,
                   struct complaints *complaints) {
     if (!input || input->kind != INPUT_IMAGE || input->size == 0) {
-        complaints_add(complaints, "image",
+        complaints_add(complaints, name,
                        "is missing; send an image as the request body, or as a base64 text");
         return;
     }
     const struct image_info *image = &input->image;
     uint64_t pixels = (uint64_t)image->width * image->height;
     if (pixels > limits->max_pixels)
-        complaints_add(complaints, "image",
+        complaints_add(complaints, name,
                        "has %" PRIu64 " pixels; this daemon allows %" PRIu64 " (--max-pixels)",
                        pixels, limits->max_pixels);
     else if (image->width > INT32_MAX || image->height > INT32_MAX)
-        complaints_add(complaints, "image", "has a side of more than %d pixels", INT32_MAX);
+        complaints_add(complaints, name, "has a side of more than %d pixels", INT32_MAX);
 }
 
 bool planes_shape(const struct input *input, enum sample sample, struct planes *planes) {
@@ -60,9 +60,8 @@ bool planes_shape(const struct input *input, enum sample sample, struct planes *
            !__builtin_mul_overflow(planes->count, element_sizes[sample], &planes->bytes);
 }
 
-enum kiln_status planes_decode(struct task *task, enum sample sample, double offset, double scale,
-                               struct planes *planes) {
-    const struct input *input = task->input;
+enum kiln_status planes_decode(struct task *task, const struct input *input, enum sample sample,
+                               double offset, double scale, struct planes *planes) {
     if (!planes_shape(input, sample, planes))
         return result_error(task, KILN_JOB_TOO_LARGE);
     planes->data = result_scratch(task, planes->bytes, 1);

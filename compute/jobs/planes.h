@@ -30,17 +30,18 @@ struct quantization {
     bool told;           /* the picture carries offset, scale and bits */
 };
 
-/** Complains where the input is not an image, or one that this daemon does not take. */
-void planes_check(const struct input *input, const struct limits *limits,
+/** Complains of the field `name` where its input is not an image, or one that this daemon does not
+    take. */
+void planes_check(const struct input *input, const char *name, const struct limits *limits,
                   struct complaints *complaints);
 
 /** The input image's shape, without data. False where its size overflows. */
 bool planes_shape(const struct input *input, enum sample sample, struct planes *planes);
 
-/** Decodes the task's image into host scratch as scale*(pixel - offset). Errors: KILN_MALFORMED,
-    KILN_NO_MEMORY, KILN_JOB_TOO_LARGE. */
-enum kiln_status planes_decode(struct task *task, enum sample sample, double offset, double scale,
-                               struct planes *planes);
+/** Decodes one of the task's images into host scratch as scale*(pixel - offset). Errors:
+   KILN_MALFORMED, KILN_NO_MEMORY, KILN_JOB_TOO_LARGE. */
+enum kiln_status planes_decode(struct task *task, const struct input *input, enum sample sample,
+                               double offset, double scale, struct planes *planes);
 
 /** Bound of the encoded result of these planes; 0 on overflow. NPY elements have `element` bytes.
  */

@@ -1,6 +1,10 @@
 /*
- * blobs.c: the binary input of a job: an image that stays encoded, or a table that
- * table.c makes into doubles.
+ * blobs.c: inputs as bytes: pictures, which stay encoded, and tables, which table.c makes into
+ * doubles.
+ *
+ * A kind of pictures has one for each of its BLOB fields. Bytes stay where they were sent: parts of
+ * the body in the body's block; base64 texts are decoded where they lie. Only where one of them
+ * came with the query do all move into a block of their own.
  */
 #include "compute/submission/private.h"
 
@@ -10,11 +14,33 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Notes the image at `offset` of a block that holds it; only its header is read here. */
-static enum kiln_status image_take(struct reading *reading, const char *name, const char *bytes,
-                                   uint64_t offset, size_t size, enum format format) {
+/* Which input a BLOB field is: its number among them; a name that is none is the first. */
+static size_t blob_index(const struct reading *reading, const char *name) {
+    size_t index = 0;
+    for (const struct field *field = reading->type->fields; field->name != NULL; field++) {
+        if (field->type == FIELD_BLOB && name != NULL && strcmp(field->name, name) == 0) {
+            return index;
+        }
+        index += field->type == FIELD_BLOB;
+    }
+    return 0;
+}
+
+const char *reading_blob(const struct reading *reading) {
+    for (const struct field *field = reading->type->fields; field->name != NULL; field++) {
+        if (field->type == FIELD_BLOB) {
+            return field->name;
+        }
+    }
+    return "body";
+}
+
+/* Notes an encoded image; only its header is read here. */
+static enum kiln_status image_take(struct reading *reading, size_t index, const char *name,
+                                   const char *bytes, size_t size, enum format format) {
     struct submission *submission = reading->submission;
-    struct input *input = &submission->job->input;
+    struct input *input = &submission->job->inputs[index];
+    bool several = job_type_inputs(reading->type) > 1;
     char why[128];
     enum kiln_status status = image_probe(bytes, size, format, submission->limits->max_pixels,
                                           &input->image, why, sizeof why);
@@ -26,16 +52,17 @@ static enum kiln_status image_take(struct reading *reading, const char *name, co
                        vast ? "; so large a result needs a larger --arena too" : "");
     } else if (status == KILN_MEDIA_TYPE) {
         return reading_fault(reading, status,
-                             "The image is not one of those that can be read here (PNG, PGM, "
+                             "The image%s%s is not one of those that can be read here (PNG, PGM, "
                              "PPM, PAM, NPY): %s",
-                             why);
+                             several ? " " : "", several ? name : "", why);
     } else if (status != KILN_OK) {
-        return reading_fault(reading, status, "The image cannot be read: %s", why);
+        return reading_fault(reading, status, "The image%s%s cannot be read: %s",
+                             several ? " " : "", several ? name : "", why);
     }
     input->kind = INPUT_IMAGE;
     input->format = input->image.format;
-    input->offset = offset;
     input->size = size;
+    reading->blobs[index] = bytes;
     return KILN_OK;
 }
 
@@ -49,12 +76,13 @@ static enum format series_recognise(const char *bytes, size_t size) {
 }
 
 /* True where the input was given already; the second one gets a complaint. */
-static bool input_repeated(struct reading *reading, const char *name) {
-    if (reading->input_seen) {
+static bool input_repeated(struct reading *reading, size_t index, const char *name) {
+    if (reading->input_seen[index]) {
         complaints_add(reading->submission->complaints, name, "is duplicated");
         return true;
     }
-    reading->input_seen = true;
+    reading->input_seen[index] = true;
+    form_mark_quietly(&reading->form, name);
     return false;
 }
 
@@ -69,46 +97,81 @@ static enum kiln_status table_note(struct reading *reading, const char *bytes, s
     return KILN_OK;
 }
 
-enum kiln_status reading_input(struct reading *reading, char *bytes, size_t size,
+enum kiln_status reading_input(struct reading *reading, const char *name, char *bytes, size_t size,
                                enum format format) {
-    struct submission *submission = reading->submission;
-    const char *blob = reading_blob(reading);
     if (reading->type->input == INPUT_SERIES) {
         format = format != FORMAT_NONE ? format : series_recognise(bytes, size);
-        return format == FORMAT_JSON             ? reading_json(reading, bytes, size)
-               : input_repeated(reading, "body") ? KILN_OK
-                                                 : table_note(reading, bytes, size, format);
+        return format == FORMAT_JSON                ? reading_json(reading, bytes, size)
+               : input_repeated(reading, 0, "body") ? KILN_OK
+                                                    : table_note(reading, bytes, size, format);
     }
-    if (input_repeated(reading, blob)) {
-        return KILN_OK;
-    }
-    if (form_find(&reading->form, blob) != NULL) {
-        form_mark(&reading->form, blob);
-    }
-    const char *base = arena_at(submission->arena, submission->body.offset);
-    reading->input_in_body = true;
-    return image_take(reading, blob, bytes, (uint64_t)(bytes - base), size, format);
+    size_t index = blob_index(reading, name);
+    name = index > 0 ? name : reading_blob(reading);
+    return input_repeated(reading, index, name)
+               ? KILN_OK
+               : image_take(reading, index, name, bytes, size, format);
 }
 
-enum kiln_status reading_base64(struct reading *reading, const char *name, const char *text,
+enum kiln_status reading_base64(struct reading *reading, const char *name, char *text,
                                 size_t size) {
+    size_t decoded = 0, index = blob_index(reading, name);
+    if (input_repeated(reading, index, name)) {
+        return KILN_OK;
+    }
+    if (text == NULL || base64_decode(text, size, (uint8_t *)text, size, &decoded) != KILN_OK) {
+        complaints_add(reading->submission->complaints, name, "must be a base64 text");
+        return KILN_OK;
+    }
+    return image_take(reading, index, name, text, decoded, FORMAT_NONE);
+}
+
+/* Do all inputs lie in the body's block? `total` receives their bytes; 0: there is none. */
+static bool blobs_in_body(const struct reading *reading, uint64_t *total) {
+    const struct submission *submission = reading->submission;
+    uintptr_t body = 0;
+    bool inside = submission->body.size > 0;
+    if (inside) {
+        body = (uintptr_t)arena_at(submission->arena, submission->body.offset);
+    }
+    *total = 0;
+    for (size_t i = 0; i < INPUTS_MAX; i++) {
+        uintptr_t at = (uintptr_t)reading->blobs[i];
+        if (reading->blobs[i] != NULL) {
+            *total += submission->job->inputs[i].size;
+            inside = inside && at >= body && at - body < submission->body.size;
+        }
+    }
+    return inside;
+}
+
+enum kiln_status reading_blobs(struct reading *reading) {
     struct submission *submission = reading->submission;
-    struct arena *arena = submission->arena;
-    size_t decoded = 0;
-    if (input_repeated(reading, name)) {
+    struct job *job = submission->job;
+    uint64_t total, used = 0;
+    bool inside = blobs_in_body(reading, &total);
+    if (total == 0) {
         return KILN_OK;
     }
-    form_mark(&reading->form, name);
-    enum kiln_status status = reading_take(reading, size / 4 * 3 + 3, &submission->job->body);
-    if (status != KILN_OK) {
-        return reading_fault(reading, status, "There is no room for \"%s\" now.", name);
+    if (inside) {
+        job->body = submission->body;
+        submission->body = (struct block){0, 0};
+    } else {
+        enum kiln_status status = reading_take(reading, total, &job->body);
+        if (status != KILN_OK) {
+            return reading_fault(reading, status, "There is no room for the input now.");
+        }
     }
-    char *bytes = arena_at(arena, submission->job->body.offset);
-    status = base64_decode(text, size, (uint8_t *)bytes, size / 4 * 3 + 3, &decoded);
-    if (status != KILN_OK) {
-        complaints_add(submission->complaints, name, "must be a base64 text");
-        arena_give(arena, &submission->job->body);
-        return KILN_OK;
+    char *block = arena_at(submission->arena, job->body.offset);
+    for (size_t i = 0; i < INPUTS_MAX; i++) {
+        struct input *input = &job->inputs[i];
+        if (reading->blobs[i] == NULL) {
+            continue;
+        }
+        if (!inside) {
+            memcpy(block + used, reading->blobs[i], (size_t)input->size);
+        }
+        input->offset = inside ? (uint64_t)(reading->blobs[i] - block) : used;
+        used += input->size;
     }
-    return image_take(reading, name, bytes, 0, decoded, FORMAT_NONE);
+    return KILN_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * input_arrays.c: light curves from text and arrays to doubles in the arena.
+ * input_arrays.c: series of numbers from text and arrays to doubles in the arena.
  */
 #include "compute/submission/input_arrays.h"
 
@@ -129,74 +129,109 @@ enum kiln_status series_csv(struct series *series, struct csv *csv, const struct
     return status;
 }
 
-enum kiln_status series_npy(struct series *series, const void *bytes, size_t size, uint64_t most,
-                            struct array_ref arrays[3], int *count, char *why, size_t why_size) {
-    struct npy npy;
-    enum kiln_status status = npy_parse(bytes, size, true, &npy, why, why_size);
-    if (status != KILN_OK) {
-        return status;
+/* Names the roles that an array lacks: "t, y, dy". */
+static void roles_print(const struct column_role *roles, size_t least, size_t most, char *why,
+                        size_t why_size) {
+    struct text text;
+    text_init(&text, why, why_size);
+    text_format(&text, "the array must have %zu", least);
+    for (size_t i = least + 1; i <= most; i++) {
+        text_format(&text, i == most ? " or %zu" : ", %zu", i);
     }
-    bool flat = npy.dimensions == 2;
-    bool rows = flat && (npy.shape[0] == 2 || npy.shape[0] == 3);
-    if (!flat || (!rows && npy.shape[1] != 2 && npy.shape[1] != 3)) {
-        snprintf(why, why_size,
-                 "the array must have two or three rows or columns: times, values, uncertainties");
+    text_string(&text, " rows or columns: ");
+    for (size_t i = 0; i < most; i++) {
+        text_format(&text, "%s%s", i > 0 ? ", " : "", roles[i].field);
+    }
+}
+
+/* A row or a column for each role, of which `required` and more are there. */
+static enum kiln_status npy_roles(struct series *series, const struct npy *npy, const void *bytes,
+                                  const struct column_role *roles, size_t required, uint64_t most,
+                                  struct array_ref arrays[COLUMN_ROLES], char *why,
+                                  size_t why_size) {
+    size_t all = required;
+    while (roles[all].field != NULL) {
+        all++;
+    }
+    bool rows = npy->dimensions == 2 && npy->shape[0] >= required && npy->shape[0] <= all;
+    if (npy->dimensions != 2 || (!rows && (npy->shape[1] < required || npy->shape[1] > all))) {
+        roles_print(roles, required, all, why, why_size);
         return KILN_MALFORMED;
     }
-    uint64_t points = rows ? npy.shape[1] : npy.shape[0];
-    *count = (int)(rows ? npy.shape[0] : npy.shape[1]);
+    uint64_t points = rows ? npy->shape[1] : npy->shape[0];
+    uint64_t count = rows ? npy->shape[0] : npy->shape[1];
     if (points > most) {
         return too_many(points, most, why, why_size);
     }
-    for (int i = 0; i < *count; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         double *place;
-        status = series_reserve(series, points, &arrays[i], &place);
+        enum kiln_status status = series_reserve(series, points, &arrays[i], &place);
         if (status != KILN_OK) {
             return status;
         }
         for (uint64_t j = 0; j < points; j++) {
-            uint64_t index = rows ? (uint64_t)i * points + j : j * (uint64_t)*count + (uint64_t)i;
-            place[j] = npy_element(&npy, bytes, index);
+            place[j] = npy_element(npy, bytes, rows ? i * points + j : j * count + i);
         }
     }
     return KILN_OK;
 }
 
-enum kiln_status series_npy_batch(struct series *series, const void *bytes, size_t size,
-                                  uint64_t most, struct array_ref arrays[3], int *count, char *why,
-                                  size_t why_size) {
-    struct npy npy;
+/* Rows `first` to `first + rows` as one array, an array of arrays where `lengths` are wanted. */
+static enum kiln_status npy_rows(struct series *series, const struct npy *npy, const void *bytes,
+                                 uint64_t first, uint64_t rows, bool lengths,
+                                 struct array_ref *array) {
+    uint64_t points = npy->shape[1], count = rows * points;
     double *place;
+    enum kiln_status status = series_reserve(series, count + (lengths ? rows : 0), array, &place);
+    if (status != KILN_OK) {
+        return status;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        place[i] = npy_element(npy, bytes, first * points + i);
+    }
+    for (uint64_t i = 0; lengths && i < rows; i++) {
+        place[count + i] = (double)points;
+    }
+    array->count = count;
+    array->rows = lengths ? rows : 0;
+    return KILN_OK;
+}
+
+/* Rows of series, behind one of what they share where the values are not the first role. */
+static enum kiln_status npy_batch(struct series *series, const struct npy *npy, const void *bytes,
+                                  const struct table_shape *table, uint64_t most,
+                                  struct array_ref arrays[COLUMN_ROLES], char *why,
+                                  size_t why_size) {
+    uint64_t shared = table->values;
+    if (npy->dimensions != 2 || npy->shape[0] <= shared || npy->shape[1] == 0) {
+        snprintf(why, why_size, "the array must have a row of %s%sone for each series",
+                 shared > 0 ? table->columns[0].field : "", shared > 0 ? " and " : "");
+        return KILN_MALFORMED;
+    }
+    if (npy->count > most) {
+        return too_many(npy->count, most, why, why_size);
+    }
+    enum kiln_status status =
+        shared > 0 ? npy_rows(series, npy, bytes, 0, 1, false, &arrays[0]) : KILN_OK;
+    return status == KILN_OK ? npy_rows(series, npy, bytes, shared, npy->shape[0] - shared, true,
+                                        &arrays[table->values])
+                             : status;
+}
+
+enum kiln_status series_npy(struct series *series, const void *bytes, size_t size,
+                            const struct table_shape *table, enum layout layout, uint64_t most,
+                            struct array_ref arrays[COLUMN_ROLES], char *why, size_t why_size) {
+    struct npy npy;
+    size_t required = 0;
     enum kiln_status status = npy_parse(bytes, size, true, &npy, why, why_size);
     if (status != KILN_OK) {
         return status;
     }
-    if (npy.dimensions != 2 || npy.shape[0] < 2 || npy.shape[1] == 0) {
-        snprintf(why, why_size, "the array must have a row of times and one for each series");
-        return KILN_MALFORMED;
+    while (table->columns[required].field != NULL && table->columns[required].patterns == NULL) {
+        required++;
     }
-    uint64_t points = npy.shape[1], rows = npy.shape[0] - 1;
-    if (npy.count > most) {
-        return too_many(npy.count, most, why, why_size);
-    }
-    *count = 2;
-    status = series_reserve(series, points, &arrays[0], &place);
-    for (uint64_t j = 0; status == KILN_OK && j < points; j++) {
-        place[j] = npy_element(&npy, bytes, j);
-    }
-    if (status == KILN_OK) {
-        status = series_reserve(series, rows * points + rows, &arrays[1], &place);
-    }
-    if (status != KILN_OK) {
-        return status;
-    }
-    for (uint64_t j = 0; j < rows * points; j++) {
-        place[j] = npy_element(&npy, bytes, points + j);
-    }
-    for (uint64_t i = 0; i < rows; i++) {
-        place[rows * points + i] = (double)points;
-    }
-    arrays[1].count = rows * points;
-    arrays[1].rows = rows;
-    return KILN_OK;
+    return layout == LAYOUT_BATCH
+               ? npy_batch(series, &npy, bytes, table, most, arrays, why, why_size)
+               : npy_roles(series, &npy, bytes, table->columns, required, most, arrays, why,
+                           why_size);
 }

@@ -11,7 +11,7 @@
 
 #include "compute/codecs/csv.h"
 #include "compute/core/arena.h"
-#include "compute/jobs/field.h"
+#include "compute/jobs/job.h"
 
 struct series {
     struct arena *arena;
@@ -36,15 +36,11 @@ enum kiln_status series_csv(struct series *series, struct csv *csv, const struct
                             uint64_t most, struct array_ref arrays[COLUMN_ROLES],
                             struct csv_missing *missing, char *why, size_t why_size);
 
-/** Appends the rows of an NPY array of shape (1+S)×N: the first is arrays[0], the others together
-   are arrays[1], an array of arrays. Errors as series_text. */
-enum kiln_status series_npy_batch(struct series *series, const void *bytes, size_t size,
-                                  uint64_t most, struct array_ref arrays[3], int *count, char *why,
-                                  size_t why_size);
-
-/** Appends the rows of an NPY array of shape 2×N or 3×N, or its columns where it is N×2 or N×3.
-    Errors as series_text. */
-enum kiln_status series_npy(struct series *series, const void *bytes, size_t size, uint64_t most,
-                            struct array_ref arrays[3], int *count, char *why, size_t why_size);
+/** Appends the rows of an NPY array, or its columns where those are as many as the table has roles,
+    each as its role's array; LAYOUT_BATCH: the first row as the first role's, the others together
+    as the values', an array of arrays. Errors as series_text. */
+enum kiln_status series_npy(struct series *series, const void *bytes, size_t size,
+                            const struct table_shape *table, enum layout layout, uint64_t most,
+                            struct array_ref arrays[COLUMN_ROLES], char *why, size_t why_size);
 
 #endif

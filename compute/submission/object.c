@@ -116,28 +116,17 @@ static enum kiln_status array_read(struct reading *reading, const char *name,
     return reading_array(reading, name, status, array, why);
 }
 
-/* A string without escapes is base64 as it stands; others are unescaped into a block first. */
+/* A string without escapes is base64 as it stands; others are unescaped where they lie. */
 static enum kiln_status blob_read(struct reading *reading, const char *name,
                                   const struct json_value *value) {
-    struct arena *arena = reading->submission->arena;
-    struct block plain = {0, 0};
+    char *text = (char *)value->text; /* in the body, which is the reader's to change */
     if (value->type != JSON_STRING) {
-        complaints_add(reading->submission->complaints, name, "must be a base64 text");
-        reading->input_seen = true;
-        return KILN_OK;
+        return reading_base64(reading, name, NULL, 0);
     }
-    if (memchr(value->text, '\\', value->size) == NULL) {
-        return reading_base64(reading, name, value->text + 1, value->size - 2);
+    if (memchr(text, '\\', value->size) == NULL) {
+        return reading_base64(reading, name, text + 1, value->size - 2);
     }
-    enum kiln_status status = reading_take(reading, value->size, &plain);
-    if (status != KILN_OK) {
-        return reading_fault(reading, status, "There is no room for \"%s\" now.", name);
-    }
-    char *text = arena_at(arena, plain.offset);
-    size_t size = json_string(value, text, value->size);
-    status = reading_base64(reading, name, text, size);
-    arena_give(arena, &plain);
-    return status;
+    return reading_base64(reading, name, text, json_string(value, text, value->size));
 }
 
 /* `format` and `device`, which are no fields of the job; false if `name` is neither. */
@@ -170,7 +159,7 @@ static enum kiln_status member_read(struct reading *reading, const char *name,
     return array_read(reading, name, value);
 }
 
-enum kiln_status reading_json(struct reading *reading, const char *text, size_t size) {
+enum kiln_status reading_json(struct reading *reading, char *text, size_t size) {
     struct json_value object, value;
     char name[128], why[160];
     size_t cursor = 0;
@@ -179,8 +168,7 @@ enum kiln_status reading_json(struct reading *reading, const char *text, size_t 
         return reading_fault(reading, status, "The JSON body is broken: %s", why);
     }
     if (object.type != JSON_OBJECT) {
-        return reading_fault(reading, KILN_MALFORMED,
-                             "The JSON body must be an object of fields.");
+        return reading_fault(reading, KILN_MALFORMED, "The JSON body must be an object of fields.");
     }
     while (status == KILN_OK && json_next_member(&object, &cursor, name, sizeof name, &value)) {
         status = reading_count(reading, "JSON object");

@@ -25,9 +25,9 @@ struct reading {
     struct sent_table table;
     char missing[128]; /* the first missing sample of the table, for a message; "" for none */
     bool format_seen, device_seen;
-    bool input_seen;
-    int pairs;          /* read so far, of query and body */
-    bool input_in_body; /* the input lies in the body block */
+    bool input_seen[INPUTS_MAX];
+    const char *blobs[INPUTS_MAX]; /* where the bytes of each lie; NULL: none */
+    int pairs;                     /* read so far, of query and body */
 };
 
 /** Notes what is wrong (printf format); returns `status`. */
@@ -44,23 +44,27 @@ enum kiln_status reading_set_text(struct reading *reading, const char *name, cha
 bool reading_reserved(struct reading *reading, const char *name);
 /** Sets `format` or `device`; false if `name` is neither. `text` NULL: not a text. */
 bool reading_set_common(struct reading *reading, const char *name, const char *text);
-/** Reads a JSON object's members. */
-enum kiln_status reading_json(struct reading *reading, const char *text, size_t size);
-/** Takes `size` bytes of the body as the input; FORMAT_NONE: recognise them. */
-enum kiln_status reading_input(struct reading *reading, char *bytes, size_t size,
+/** Reads a JSON object's members; base64 texts are decoded where they lie. */
+enum kiln_status reading_json(struct reading *reading, char *text, size_t size);
+/** Takes `size` bytes of the body as the input of the BLOB field `name`, or as the first where
+    there is no such field (NULL: no name); FORMAT_NONE: recognise them. */
+enum kiln_status reading_input(struct reading *reading, const char *name, char *bytes, size_t size,
                                enum format format);
 /** Reads the table, if one was sent, and makes the job's arrays what its check expects: one number
     that stands for all becomes as many, missing samples are refused or left out. */
 enum kiln_status reading_table(struct reading *reading);
-/** Takes a base64 text as the input, into a block of its own. */
-enum kiln_status reading_base64(struct reading *reading, const char *name, const char *text,
-                                size_t size);
+/** Takes a base64 text as the input of the BLOB field `name`, decoding it where it lies;
+    NULL: what was sent is no text. */
+enum kiln_status reading_base64(struct reading *reading, const char *name, char *text, size_t size);
+/** Settles where the pictures lie: in the body's block, which becomes the job's, or in a new one.
+ */
+enum kiln_status reading_blobs(struct reading *reading);
 /** Notes how an array was read. */
 enum kiln_status reading_array(struct reading *reading, const char *name, enum kiln_status status,
                                struct array_ref array, const char *why);
 /** Most numbers that any array may have on this daemon. */
 uint64_t reading_numbers_max(const struct reading *reading);
-/** Name of the kind's BLOB field, or "body". */
+/** Name of the kind's first BLOB field, or "body". */
 const char *reading_blob(const struct reading *reading);
 
 #endif

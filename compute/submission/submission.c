@@ -61,15 +61,6 @@ uint64_t reading_numbers_max(const struct reading *reading) {
                                                          : limits->max_frequencies;
 }
 
-const char *reading_blob(const struct reading *reading) {
-    for (const struct field *field = reading->type->fields; field->name != NULL; field++) {
-        if (field->type == FIELD_BLOB) {
-            return field->name;
-        }
-    }
-    return "body";
-}
-
 bool reading_reserved(struct reading *reading, const char *name) {
     const struct job_path *path = reading->submission->path;
     bool fixed = path != NULL && path->format != FORMAT_NONE && strcmp(name, "format") == 0;
@@ -124,8 +115,7 @@ enum kiln_status reading_array(struct reading *reading, const char *name, enum k
         return KILN_OK;
     }
     if (status != KILN_OK) {
-        return reading_fault(reading, status,
-                             "There is no room for the numbers of \"%s\".", name);
+        return reading_fault(reading, status, "There is no room for the numbers of \"%s\".", name);
     }
     form_set_array(&reading->form, name, array);
     return KILN_OK;
@@ -217,10 +207,10 @@ static enum kiln_status read_form(struct reading *reading, char *bytes, size_t s
         return reading_json(reading, bytes, size);
     }
     if (reading->type->input == INPUT_IMAGE && looks_like_image(bytes, size)) {
-        return reading_input(reading, bytes, size, FORMAT_NONE);
+        return reading_input(reading, NULL, bytes, size, FORMAT_NONE);
     }
     if (reading->type->input == INPUT_SERIES && !looks_like_form(bytes, size)) {
-        return reading_input(reading, bytes, size, FORMAT_NONE);
+        return reading_input(reading, NULL, bytes, size, FORMAT_NONE);
     }
     return pairs_read(reading, bytes, bytes + size, "form");
 }
@@ -233,13 +223,13 @@ static enum kiln_status read_json(struct reading *reading, char *bytes, size_t s
 
 static enum kiln_status read_input(struct reading *reading, char *bytes, size_t size,
                                    const char *media) {
-    return reading_input(reading, bytes, size, format_of_body(media));
+    return reading_input(reading, NULL, bytes, size, format_of_body(media));
 }
 
 static enum kiln_status read_any(struct reading *reading, char *bytes, size_t size,
                                  const char *media) {
     (void)media;
-    return reading_input(reading, bytes, size, FORMAT_NONE);
+    return reading_input(reading, NULL, bytes, size, FORMAT_NONE);
 }
 
 static bool type_accepts(const struct job_type *type, enum format format) {
@@ -261,7 +251,7 @@ static enum kiln_status part_read(struct reading *reading, struct part *part) {
         return reading_json(reading, part->data, part->size);
     }
     if (reading->type->input != INPUT_NONE && (part->file || blob)) {
-        return reading_input(reading, part->data, part->size,
+        return reading_input(reading, part->name, part->data, part->size,
                              type_accepts(reading->type, format) ? format : FORMAT_NONE);
     }
     enum kiln_status status = reading_count(reading, "parts");
@@ -322,8 +312,8 @@ bool submission_media_binary(const struct job_type *type, const char *media) {
     return reader != NULL && reader->input;
 }
 
-void submission_media_list(const struct job_type *type, void (*each)(const char *media, void *context),
-                     void *context) {
+void submission_media_list(const struct job_type *type,
+                           void (*each)(const char *media, void *context), void *context) {
     for (const enum format *row = type->accepts; row != NULL && *row != FORMAT_NONE; row++) {
         const char *media = format_row(*row)->media;
         if (strcmp(media, JSON_MEDIA) != 0 && strcmp(media, ANY_MEDIA) != 0) {
@@ -377,23 +367,34 @@ static enum kiln_status sources_read(struct reading *reading) {
     return reader->read(reading, bytes, (size_t)submission->body_size, submission->media);
 }
 
-/* The job's input block is the body itself, a block of its own (base64), or the arrays. */
-static void blocks_settle(struct reading *reading, enum kiln_status status) {
+/* The block of the inputs is the job's from here on: that of the pictures, or of the arrays. */
+static enum kiln_status blocks_settle(struct reading *reading, enum kiln_status status) {
     struct submission *submission = reading->submission;
-    struct arena *arena = submission->arena;
-    if (status == KILN_OK && reading->input_in_body) {
-        submission->job->body = submission->body;
-        submission->body = (struct block){0, 0};
-    } else if (status == KILN_OK && reading->series.used > 0 && submission->job->body.size == 0) {
-        arena_trim(arena, &reading->series.block, reading->series.used);
-        submission->job->body = reading->series.block;
-        submission->job->input.kind = INPUT_SERIES;
-        submission->job->input.offset = 0;
-        submission->job->input.size = reading->series.used;
-        reading->series.block = (struct block){0, 0};
+    struct series *series = &reading->series;
+    struct job *job = submission->job;
+    if (status == KILN_OK) {
+        status = reading_blobs(reading);
     }
-    arena_give(arena, &submission->body);
-    arena_give(arena, &reading->series.block);
+    if (status == KILN_OK && series->used > 0 && job->body.size == 0) {
+        arena_trim(submission->arena, &series->block, series->used);
+        job->body = series->block;
+        job->inputs[0] = (struct input){.kind = INPUT_SERIES, .size = series->used};
+        series->block = (struct block){0, 0};
+    }
+    arena_give(submission->arena, &submission->body);
+    arena_give(submission->arena, &series->block);
+    return status;
+}
+
+/* What a client must give and has not. A picture that may come as a body has words of its own. */
+static void inputs_finish(struct reading *reading) {
+    const struct field *first = form_find(&reading->form, reading_blob(reading));
+    form_finish(&reading->form);
+    if (reading->type->input == INPUT_IMAGE && !reading->input_seen[0] &&
+        (first == NULL || (first->flags & FIELD_OPTIONAL) != 0)) {
+        complaints_add(reading->submission->complaints, reading_blob(reading),
+                       "is missing: send an image as the body");
+    }
 }
 
 enum kiln_status submission_read(struct submission *submission) {
@@ -404,18 +405,13 @@ enum kiln_status submission_read(struct submission *submission) {
     };
     submission->detail[0] = submission->format[0] = '\0';
     form_init(&reading.form, reading.type->fields, submission->job->params, submission->complaints);
-    submission->job->input.kind = INPUT_NONE;
+    memset(submission->job->inputs, 0, sizeof submission->job->inputs);
     enum kiln_status status = sources_read(&reading);
-    if (status == KILN_OK && reading.type->columns != NULL) {
+    if (status == KILN_OK && reading.type->table != NULL) {
         status = reading_table(&reading);
     }
     if (status == KILN_OK) {
-        form_finish(&reading.form);
-        if (reading.type->input == INPUT_IMAGE && !reading.input_seen) {
-            complaints_add(submission->complaints, reading_blob(&reading),
-                           "is missing: send an image as the body");
-        }
+        inputs_finish(&reading);
     }
-    blocks_settle(&reading, status);
-    return status;
+    return blocks_settle(&reading, status);
 }

@@ -21,20 +21,20 @@
 /** Filled by the caller, but for `detail` and `format`. Pointers are the caller's. */
 struct submission {
     const struct job_type *type;
-    const struct job_path *path;  /* of the address, or NULL */
-    const char *const *captures;  /* its captured segments; NULL without a path */
+    const struct job_path *path; /* of the address, or NULL */
+    const char *const *captures; /* its captured segments; NULL without a path */
     const struct limits *limits;
     struct arena *arena;
-    const struct holder *holder;  /* whose share blocks are taken from; NULL: the daemon's */
+    const struct holder *holder; /* whose share blocks are taken from; NULL: the daemon's */
     /** Is there a device of this name? NULL: whatever fits is taken. */
     bool (*device_known)(const char *name, void *context);
-    void *context;                /* of device_known */
-    char *query, *query_end;      /* names with values, changed where they lie; *query_end is
-                                     writable. NULL: none */
-    const char *media;            /* type of the body with its parameters; NULL where not told */
-    struct block body;            /* room for one byte more than body_size; its bytes are changed */
-    uint64_t body_size;           /* 0: there is no body */
-    struct job *job;              /* params (zeroed before), input, body and device are filled */
+    void *context;           /* of device_known */
+    char *query, *query_end; /* names with values, changed where they lie; *query_end is
+                                writable. NULL: none */
+    const char *media;       /* type of the body with its parameters; NULL where not told */
+    struct block body;       /* room for one byte more than body_size; its bytes are changed */
+    uint64_t body_size;      /* 0: there is no body */
+    struct job *job;         /* params (zeroed before), input, body and device are filled */
     struct complaints *complaints;
     char detail[512];             /* out: what is wrong where the status is not KILN_OK */
     char format[FORMAT_TEXT_MAX]; /* out: the member `format`, "" if not given */

@@ -15,11 +15,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The arrays of the roles, where they lie in the parameters. */
+/* The arrays that are there, of the roles, where they lie in the parameters. */
 struct samples {
     struct array_ref *refs[COLUMN_ROLES];
-    const char *names[COLUMN_ROLES];
+    const struct field *fields[COLUMN_ROLES];
     size_t count;
+    const struct array_ref *values; /* one of them: its rows are the series */
 };
 
 static const struct field *role_field(const struct reading *reading, const char *name) {
@@ -30,12 +31,11 @@ static void *role_member(const struct reading *reading, const char *name) {
     return (char *)reading->form.params + role_field(reading, name)->offset;
 }
 
-/* An enum field of the kind, 0 where it has none of this name. */
+/* What an enum field of the kind was set to; 0 where the kind has none (`name` NULL). */
 static int32_t choice_of(const struct reading *reading, const char *name) {
-    const struct field *field = role_field(reading, name);
     int32_t choice = 0;
-    if (field != NULL) {
-        memcpy(&choice, (const char *)reading->form.params + field->offset, sizeof choice);
+    if (name != NULL) {
+        memcpy(&choice, role_member(reading, name), sizeof choice);
     }
     return choice;
 }
@@ -45,7 +45,7 @@ static int32_t choice_of(const struct reading *reading, const char *name) {
 /* Notes the columns used, and the first missing sample for a message that may be needed. */
 static void columns_note(struct reading *reading, const struct csv *csv,
                          const struct column_map *map, const struct csv_missing *missing) {
-    const struct column_role *roles = reading->type->columns;
+    const struct column_role *roles = reading->type->table->columns;
     for (size_t i = 0; roles[i].field != NULL; i++) {
         column_print(&csv->table, map->at[i], role_member(reading, roles[i].choice));
     }
@@ -62,7 +62,8 @@ static void columns_note(struct reading *reading, const struct csv *csv,
 static bool choice_refused(const struct reading *reading) {
     const struct complaints *complaints = reading->submission->complaints;
     for (size_t i = 0; i < complaints->count && i < COMPLAINTS_MAX; i++) {
-        for (const struct column_role *role = reading->type->columns; role->field != NULL; role++) {
+        for (const struct column_role *role = reading->type->table->columns; role->field != NULL;
+             role++) {
             if (strcmp(complaints->rows[i].field, role->choice) == 0) {
                 return true;
             }
@@ -73,7 +74,7 @@ static bool choice_refused(const struct reading *reading) {
 
 static enum kiln_status csv_take(struct reading *reading, struct array_ref arrays[COLUMN_ROLES],
                                  char *why, size_t why_size) {
-    const struct column_role *roles = reading->type->columns;
+    const struct column_role *roles = reading->type->table->columns;
     struct column_choices choices = {{NULL}, {false}};
     struct column_map map = {{COLUMN_NOWHERE, COLUMN_NOWHERE, COLUMN_NOWHERE}};
     struct csv_missing missing;
@@ -102,15 +103,15 @@ static enum kiln_status csv_take(struct reading *reading, struct array_ref array
 
 static enum kiln_status npy_take(struct reading *reading, struct array_ref arrays[COLUMN_ROLES],
                                  char *why, size_t why_size) {
-    int count = 0;
-    return (choice_of(reading, "layout") != 0 ? series_npy_batch : series_npy)(
-        &reading->series, reading->table.bytes, reading->table.size, reading_numbers_max(reading),
-        arrays, &count, why, why_size);
+    const struct table_shape *shape = reading->type->table;
+    return series_npy(&reading->series, reading->table.bytes, reading->table.size, shape,
+                      (enum layout)choice_of(reading, shape->layout), reading_numbers_max(reading),
+                      arrays, why, why_size);
 }
 
 /* Choices among columns where there are none. */
 static void choices_refuse(struct reading *reading) {
-    const struct column_role *roles = reading->type->columns;
+    const struct column_role *roles = reading->type->table->columns;
     for (size_t i = 0; roles[i].field != NULL; i++) {
         if (*(const char *)role_member(reading, roles[i].choice) != '\0') {
             complaints_add(reading->submission->complaints, roles[i].choice,
@@ -120,7 +121,7 @@ static void choices_refuse(struct reading *reading) {
 }
 
 static enum kiln_status table_take(struct reading *reading) {
-    const struct column_role *roles = reading->type->columns;
+    const struct column_role *roles = reading->type->table->columns;
     struct array_ref arrays[COLUMN_ROLES] = {{0}};
     struct submission *submission = reading->submission;
     enum format format = reading->table.format;
@@ -172,13 +173,12 @@ static enum kiln_status array_like(struct reading *reading, const struct array_r
     return status;
 }
 
-/* One number for all becomes as many as the first array of the roles has, or the second where that
-   has rows of its own. */
+/* One number for all becomes as many as the first role's array has, or the values where that has
+   rows of its own. */
 static enum kiln_status scalar_expand(struct reading *reading, const struct samples *samples,
                                       size_t role) {
     struct array_ref *ref = samples->refs[role], array;
-    const struct array_ref *like =
-        samples->refs[0]->rows == 0 ? samples->refs[0] : samples->refs[1];
+    const struct array_ref *like = samples->refs[0]->rows == 0 ? samples->refs[0] : samples->values;
     double value = *doubles_at(reading, ref);
     enum kiln_status status = array_like(reading, like, &array);
     if (status != KILN_OK) {
@@ -203,7 +203,7 @@ struct walk {
 
 static bool walk_next(const struct reading *reading, const struct samples *samples,
                       struct walk *walk) {
-    uint64_t rows = samples->refs[1]->rows;
+    uint64_t rows = samples->values->rows;
     walk->at += walk->count;
     if (walk->curve >= (rows > 0 ? rows : 1)) {
         return false;
@@ -230,7 +230,7 @@ static bool walk_next(const struct reading *reading, const struct samples *sampl
 
 /* Whether the roles' arrays have one shape: all rows alike, or shared by all curves. */
 static bool shapes_agree(const struct samples *samples) {
-    uint64_t rows = samples->refs[1]->rows, count = samples->refs[1]->count;
+    uint64_t rows = samples->values->rows, count = samples->values->count;
     for (size_t i = 0; i < samples->count; i++) {
         const struct array_ref *ref = samples->refs[i];
         if (ref->rows > 0 ? ref->rows != rows || ref->count != count
@@ -317,7 +317,7 @@ static void samples_copy(struct reading *reading, const struct samples *samples,
 static enum kiln_status samples_drop(struct reading *reading, struct samples *samples,
                                      uint64_t missing) {
     struct array_ref to[COLUMN_ROLES];
-    const struct array_ref *like = samples->refs[1];
+    const struct array_ref *like = samples->values;
     for (size_t i = 0; i < samples->count; i++) {
         to[i] = *samples->refs[i];
         enum kiln_status status = like->rows > 0 ? array_like(reading, like, &to[i]) : KILN_OK;
@@ -337,32 +337,37 @@ static void missing_refuse(struct reading *reading, const struct samples *sample
     char where[160];
     if (reading->missing[0] != '\0') {
         snprintf(where, sizeof where, "%s", reading->missing);
-    } else if (samples->refs[1]->rows > 0) {
+    } else if (samples->values->rows > 0) {
         snprintf(where, sizeof where, "element %llu of series %llu is null or NaN",
                  (unsigned long long)index, (unsigned long long)(first->curve - 1));
     } else {
         snprintf(where, sizeof where, "element %llu is null or NaN", (unsigned long long)index);
     }
-    complaints_add(reading->submission->complaints, samples->names[role],
-                   "%s; missing=drop leaves such samples out, of which there are %llu", where,
-                   (unsigned long long)missing);
+    const char *choice = reading->type->table->missing;
+    if (choice == NULL) {
+        complaints_add(reading->submission->complaints, samples->fields[role]->name, "%s", where);
+        return;
+    }
+    complaints_add(reading->submission->complaints, samples->fields[role]->name,
+                   "%s; %s=%s leaves such samples out, of which there are %llu", where, choice,
+                   role_field(reading, choice)->choices[MISSING_DROP], (unsigned long long)missing);
 }
 
-/* The arrays that were given; those of uncertainties may be absent. */
+/* The arrays that were given; optional ones may be absent. False where one lacks that may not. */
 static bool samples_find(const struct reading *reading, struct samples *samples) {
-    const struct column_role *roles = reading->type->columns;
+    const struct column_role *roles = reading->type->table->columns;
     samples->count = 0;
     for (size_t i = 0; roles[i].field != NULL; i++) {
         struct array_ref *ref = role_member(reading, roles[i].field);
-        if (ref->count > 0 || !roles[i].patterns) {
-            samples->names[samples->count] = roles[i].field;
+        if (ref->count > 0) {
+            samples->fields[samples->count] = role_field(reading, roles[i].field);
             samples->refs[samples->count++] = ref;
-        }
-        if (ref->count == 0 && !roles[i].patterns) {
+        } else if (roles[i].patterns == NULL) {
             return false;
         }
     }
-    return samples->count > 1;
+    samples->values = samples->refs[reading->type->table->values]; /* no optional one before it */
+    return true;
 }
 
 enum kiln_status reading_table(struct reading *reading) {
@@ -381,8 +386,9 @@ enum kiln_status reading_table(struct reading *reading) {
     if (status != KILN_OK || complaints->count > 0 || !samples_find(reading, &samples)) {
         return status;
     }
-    for (size_t i = 2; status == KILN_OK && i < samples.count; i++) {
-        if (samples.refs[i]->count == 1 && samples.refs[i]->rows == 0) {
+    for (size_t i = 0; status == KILN_OK && i < samples.count; i++) {
+        bool scalar = (samples.fields[i]->flags & FIELD_SCALAR) != 0;
+        if (scalar && samples.refs[i]->count == 1 && samples.refs[i]->rows == 0) {
             status = scalar_expand(reading, &samples, i);
         }
     }
@@ -390,7 +396,7 @@ enum kiln_status reading_table(struct reading *reading) {
         return status;
     }
     uint64_t missing = missing_count(reading, &samples, &first, &index, &role);
-    if (missing > 0 && choice_of(reading, "missing") == MISSING_DROP) {
+    if (missing > 0 && choice_of(reading, reading->type->table->missing) == MISSING_DROP) {
         return samples_drop(reading, &samples, missing);
     }
     if (missing > 0) {

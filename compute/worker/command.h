@@ -28,9 +28,16 @@ struct command {
     uint64_t result_offset, result_size; /* result block in the arena */
     uint64_t control_offset;             /* arena offset of the slot's struct control */
     struct trace trace;                  /* as in the job, for the worker's log */
-    struct input input;
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
+    struct input inputs[INPUTS_MAX]; /* only as many as the kind has are sent */
 };
+
+/** Puts commands of one kind close together, without the inputs that it has not; returns the
+    packet's bytes. */
+size_t commands_pack(struct command *commands, size_t count);
+/** A packet of `size` bytes into commands again, at most GROUP_MAX; returns how many, 0 where it is
+    none. The inputs that were not sent are undefined. */
+size_t commands_unpack(struct command *commands, size_t size);
 
 struct answer {
     uint32_t magic;

@@ -41,10 +41,10 @@ static enum kiln_status canary_run(const struct worker *worker, struct stream *s
     struct control control = {0};
     _Alignas(16) uint8_t params[JOB_PARAMS_MAX];
     struct timing timing = {0};
-    struct input input;
+    struct input inputs[INPUTS_MAX];
     struct plan plan;
     size_t size = 0;
-    enum kiln_status status = canary_prepare(type, params, &input, data, &size, &plan);
+    enum kiln_status status = canary_prepare(type, params, inputs, data, &size, &plan);
     if (status != KILN_OK) {
         snprintf(why, why_size, "the canary of %s is unsound", type->name);
         return status == KILN_UNSUPPORTED ? KILN_OK : status; /* it has none */
@@ -55,7 +55,7 @@ static enum kiln_status canary_run(const struct worker *worker, struct stream *s
         .stream = stream,
         .pool = worker->pool,
         .params = params,
-        .input = &input,
+        .input = inputs,
         .data = size ? data : NULL,
         .format = type->canary_format,
         .result = aligned_alloc(ARENA_PAGE, capacity),
@@ -195,8 +195,8 @@ static void serve(struct worker *worker, struct stream *stream) {
         if (size <= 0) {
             return; /* the front is gone or lets us go */
         }
-        size_t count = (size_t)size / sizeof *commands;
-        if ((size_t)size % sizeof *commands != 0) {
+        size_t count = commands_unpack(commands, (size_t)size);
+        if (count == 0) {
             log_error("a packet of %zd bytes was ignored", size);
             continue;
         }

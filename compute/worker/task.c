@@ -30,29 +30,33 @@ static bool has_format(const struct job_type *type, enum format format) {
     return false;
 }
 
-static const struct job_type *type_at(int32_t wanted) {
-    for (int32_t i = 0; job_types[i]; i++) {
-        if (i == wanted) {
-            return job_types[i];
+/* Each input is of the kind's sort, in the block; one that is not there is the kind's to notice. */
+static bool inputs_check(const struct job_type *type, const struct command *command) {
+    size_t count = job_type_inputs(type);
+    for (size_t i = 0; i < count; i++) {
+        const struct input *input = &command->inputs[i];
+        bool absent = i > 0 && input->kind == INPUT_NONE;
+        if ((input->kind != (int32_t)type->input && !absent) ||
+            !lies_within(input->offset, input->size, command->data_size)) {
+            return false;
         }
     }
-    return NULL;
+    return true;
 }
 
 /* The kind of a command whose numbers are all sound, or NULL. */
 static const struct job_type *command_check(const struct worker *worker,
                                             const struct command *command) {
     uint64_t total = worker->options->arena_size;
-    const struct job_type *type = type_at(command->type);
+    const struct job_type *type = job_type_at(command->type);
     bool sound =
         type && command->magic == COMMAND_MAGIC && has_format(type, (enum format)command->format) &&
         command->data_offset % ARENA_PAGE == 0 && command->result_offset % ARENA_PAGE == 0 &&
         lies_within(command->data_offset, command->data_size, total) &&
         lies_within(command->result_offset, command->result_size, total) &&
-        command->result_size > 0 && command->control_offset % _Alignof(struct control) == 0 &&
-        lies_within(command->control_offset, sizeof(struct control), total) &&
-        command->input.kind == (int32_t)type->input &&
-        lies_within(command->input.offset, command->input.size, command->data_size);
+        command->result_size > 0 && inputs_check(type, command) &&
+        command->control_offset % _Alignof(struct control) == 0 &&
+        lies_within(command->control_offset, sizeof(struct control), total);
     return sound ? type : NULL;
 }
 
@@ -88,7 +92,7 @@ static void task_make(const struct worker *worker, struct stream *stream,
         .stream = stream,
         .pool = worker->pool,
         .params = command->params,
-        .input = &command->input,
+        .input = command->inputs,
         .data = command->data_size ? worker->arena + command->data_offset : NULL,
         .format = (enum format)command->format,
         .result = worker->arena + command->result_offset,

@@ -35,13 +35,14 @@ void etag_hash(const void *bytes, size_t size, const void *secret, struct digest
     *digest = (struct digest){.high = hash.high64, .low = hash.low64 | (hash.high64 == 0)};
 }
 
-/* Hash of the canonical text with the input's hash behind it. */
+/* Hash of the canonical text with the hash of each input behind it. */
 static void name_hash(const struct job *job, const uint8_t *data, struct text text,
                       const void *secret, struct digest *digest) {
     *digest = (struct digest){0, 0};
-    if (data != NULL && job->input.size > 0) {
-        XXH128_hash_t hash = hash_of(data + job->input.offset, (size_t)job->input.size, secret);
-        text_format(&text, "\n%d %016llx%016llx", (int)job->input.format,
+    for (size_t i = 0; data != NULL && i < job_type_inputs(job->type); i++) {
+        const struct input *input = &job->inputs[i];
+        XXH128_hash_t hash = hash_of(data + input->offset, (size_t)input->size, secret);
+        text_format(&text, "\n%d %016llx%016llx", (int)input->format,
                     (unsigned long long)hash.high64, (unsigned long long)hash.low64);
     }
     if (!text.full) {

@@ -235,7 +235,7 @@ static enum kiln_status check(struct job_record *record) {
     }
     enum kiln_status format = format_choose(record, named);
     if (complaints.count == 0) {
-        job->type->check(job->params, &job->input, input_data(record), job->format,
+        job->type->check(job->params, job->inputs, input_data(record), job->format,
                          record->jobs->options.limits, &complaints);
     }
     if (complaints.count > 0) {
@@ -260,7 +260,7 @@ static void prepare(struct job_record *record) {
     if (check(record) != KILN_OK) {
         return;
     }
-    enum kiln_status status = job->type->plan(job->params, &job->input, job->format, &job->plan);
+    enum kiln_status status = job->type->plan(job->params, job->inputs, job->format, &job->plan);
     if (status != KILN_OK) {
         fault(record, status, "The result would be too large.");
         return;

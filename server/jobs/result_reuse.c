@@ -187,7 +187,7 @@ static void pass(struct job_record *leader) {
         return;
     }
     struct job_record *heir = record_of(waiter);
-    heir->job.input = leader->job.input;
+    memcpy(heir->job.inputs, leader->job.inputs, sizeof heir->job.inputs);
     memcpy(heir->job.params, leader->job.params, sizeof heir->job.params);
     heir->job.body = leader->job.body;
     leader->job.body = (struct block){0, 0};

@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         choice_make(&csv.table, how, i, chosen[i]);
         choices.texts[i] = chosen[i];
     }
-    if (!columns_find(lombscargle_job.columns, &csv.table, &choices, &map, &field, why,
+    if (!columns_find(lombscargle_job.table->columns, &csv.table, &choices, &map, &field, why,
                       sizeof why)) {
         EXPECT(field && why_good(why, sizeof why));
         map = (struct column_map){{0, 1, csv.table.count - 1}}; /* the rows are read all the same */

@@ -511,6 +511,69 @@ def make_multipart():
         save("fuzz_multipart", name, data.encode("latin-1"))
 
 
+def make_submission():
+    """Kind and captured segments, media type, query, each a line; then the body."""
+    pgm, small = b"P5\n2 1\n255\nab", b"P5\n1 3\n255\nxyz"
+    text = base64.b64encode(pgm).decode()
+    other = base64.b64encode(small).decode()
+    curve = b"t,y,dy\n0,1,1\n1.5,2,1\n2.25,0.5,2\n4,1,1\n"
+    series = '{"t":[0,1,2.5,4],"y":[1,2,0.5,1]%s}'
+    grid = "f0=0.1&df=0.1&nf=5"
+
+    def form(*parts):
+        return b"".join(b'--b\r\nContent-Disposition: form-data; name="%s"; filename="f"\r\n\r\n%s\r\n'
+                        % (name, data) for name, data in parts) + b"--b--\r\n"
+
+    def npy(array):
+        out = io.BytesIO()
+        np.save(out, np.asarray(array, float))
+        return out.getvalue()
+
+    multi, js, octets = "multipart/form-data; boundary=b", "application/json", "application/octet-stream"
+    files = {
+        "query": ("mandelbrot", "", "width=64&height=48&colormap=viridis&device=cpu:0&format=png", b""),
+        "tile": ("mandelbrot 3 2 3@2x.png", "", "max_iter=50", b""),
+        "bad-tile": ("mandelbrot 3 9 3.png", "", "width=5", b""),
+        "json": ("mandelbrot", js, "", b'{"width":64,"smooth":false,"gamma":"0.5","colormap":"hot"}'),
+        "form": ("mandelbrot", "application/x-www-form-urlencoded", "", b"width=64&height=1%30"),
+        "form-json": ("mandelbrot", "application/x-www-form-urlencoded", "", b' {"width":64}'),
+        "bad-twice": ("mandelbrot", "application/x-www-form-urlencoded", "width=5", b"width=64&x=1"),
+        "body": ("laplacian", octets, "scale=2", pgm),
+        "form-image": ("laplacian", "application/x-www-form-urlencoded", "", pgm),
+        "base64": ("jacobi", js, "", ('{"image":"%s","iterations":5}' % text).encode()),
+        "base64-escaped": ("jacobi", js, "", ('{"image":"%s"}' % ("\\u0055" + text[1:])).encode()),
+        "base64-query": ("jacobi", "", "image=" + text.replace("+", "%2b"), b""),
+        "bad-base64": ("jacobi", js, "", b'{"image":"!!!!","image":3}'),
+        "bad-picture": ("jacobi", "image/png", "", b"\x89PNG\r\n\x1a\nnothing"),
+        "two-parts": ("pair", multi, "", form((b"mask", small), (b"image", pgm))),
+        "two-members": ("pair", js, "", ('{"mask":"%s","image":"%s"}' % (other, text)).encode()),
+        "two-places": ("pair", octets, "mask=" + other, pgm),
+        "bad-two": ("pair", multi, "mask=" + other, form((b"mask", small), (b"image", b"?"))),
+        "series": ("lombscargle", js, grid, (series % ',"dy":0.5').encode()),
+        "series-rows": ("lombscargle", js, "", (b'{"t":[[0,1,2],[0,1,3,4]],"y":[[1,2,1],[1,3,1,2]],"nf":3,'
+                                                b'"f0":0.1,"df":0.1,"dy":1}')),
+        "series-gaps": ("lombscargle", js, grid + "&missing=drop", b'{"t":[0,1,2,3],"y":[1,null,2,0.5]}'),
+        "bad-gaps": ("lombscargle", js, grid, b'{"t":[0,1,2,3],"y":[1,null,2,0.5]}'),
+        "series-form": ("lombscargle", "application/x-www-form-urlencoded", "", b"t=0,1,3,4&y=1,2,,3&missing=drop"),
+        "table": ("lombscargle", "text/csv", grid, curve),
+        "table-choice": ("lombscargle", "text/plain", grid + "&y_column=3&dy_column=none", curve),
+        "table-gaps": ("lombscargle", "text/csv", grid + "&missing=drop", curve + b"5,,1\n6,nan,2\n"),
+        "table-part": ("lombscargle", multi, grid, form((b"file", curve))),
+        "array": ("lombscargle", "application/x-npy", grid, npy([[0, 1, 2, 4], [1, 2, 0, 1], [1, 1, 1, 2]])),
+        "array-columns": ("lombscargle", "application/x-npy", grid, npy([[0, 1], [1, 2], [2, 0], [4, 1], [5, 2]])),
+        "array-batch": ("lombscargle", "application/x-npy", grid + "&layout=batch",
+                        npy([[0, 1, 2, 4], [1, 2, 0, 1], [1, 1, 3, 2], [0, 0, 1, 1]])),
+        "bad-array": ("lombscargle", "application/x-npy", "layout=batch", npy([[0, 1, 2, 4]])),
+        "bad-zip": ("lombscargle", "text/csv", "", b"PK\x03\x04 and more"),
+        "bad-json": ("lombscargle", js, "", b'{"t":[1,2'),
+        "bad-media": ("mandelbrot", "text/html", "", b"<p>"),
+        "bad-escape": ("mandelbrot", "", "width=%zz", b""),
+        "many": ("mandelbrot", "", "a=1&" * 300, b""),
+    }
+    for name, (kind, media, query, body) in files.items():
+        save("fuzz_submission", name, ("%s\n%s\n%s\n" % (kind, media, query)).encode() + body)
+
+
 def make_url():
     files = {
         "root": "/", "all": "*", "path": "/v1/jobs/types", "tile": "/v1/mandelbrot/tiles/3/2/3@2x.png",
@@ -557,5 +620,5 @@ def make_etag():
 if __name__ == "__main__":
     for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
                  make_keys, make_trace, make_wire, make_quantum, make_multipart, make_url, make_accept,
-                 make_etag, make_origin):
+                 make_etag, make_origin, make_submission):
         make()

@@ -203,19 +203,6 @@ extern const struct job_type mandelbrot_job;
 
 const struct job_type *const job_types[] = {&mandelbrot_job, &trouble_job, NULL};
 
-int job_type_index(const struct job_type *type) {
-    return type == &mandelbrot_job ? 0 : type == &trouble_job ? 1 : -1;
-}
-
-const struct job_type *job_type_find(const char *name) {
-    return strcmp(name, mandelbrot_job.name) == 0 ? &mandelbrot_job
-           : strcmp(name, trouble_job.name) == 0  ? &trouble_job
-                                                  : NULL;
-}
-
-void job_types_assert(void) {
-}
-
 /* ---- the rig ---- */
 
 struct rig {
@@ -265,11 +252,11 @@ static inline void call_picture(struct call *call, const char *xmin) {
     form_finish(&form);
     const struct limits limits = {UINT64_MAX, UINT64_MAX, UINT64_MAX,
                                   UINT64_MAX, UINT64_MAX, UINT64_MAX};
-    mandelbrot_job.check(job->params, &job->input, NULL, FORMAT_NPY, &limits, &complaints);
+    mandelbrot_job.check(job->params, job->inputs, NULL, FORMAT_NPY, &limits, &complaints);
     assert_int_equal(complaints.count, 0);
     job->type = &mandelbrot_job;
     job->format = FORMAT_NPY;
-    assert_int_equal(mandelbrot_job.plan(job->params, &job->input, FORMAT_NPY, &job->plan),
+    assert_int_equal(mandelbrot_job.plan(job->params, job->inputs, FORMAT_NPY, &job->plan),
                      KILN_OK);
 }
 

@@ -32,8 +32,8 @@ static struct found find(const char *text, const char *t, const char *y, const c
     const struct column_choices choices = {.texts = {t, y, dy}};
     if (csv_open(&csv, text, strlen(text), found.why, sizeof found.why) != KILN_OK)
         fail_msg("%s: %s", text, found.why);
-    found.good = columns_find(lombscargle_job.columns, &csv.table, &choices, &map, &found.field,
-                              found.why, sizeof found.why);
+    found.good = columns_find(lombscargle_job.table->columns, &csv.table, &choices, &map,
+                              &found.field, found.why, sizeof found.why);
     found.t = map.at[0];
     found.y = map.at[1];
     found.dy = map.at[2];

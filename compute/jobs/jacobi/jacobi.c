@@ -175,7 +175,7 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
                   const struct limits *limits, struct complaints *complaints) {
     struct jacobi_params *params = raw;
     (void)data;
-    planes_check(input, limits, complaints);
+    planes_check(input, "image", limits, complaints);
     result_compression_settle(&params->compression, format);
     method_settle(params, limits, complaints);
     quantum_settle(params, &input->image.quantum);
@@ -348,7 +348,7 @@ static enum kiln_status run(struct task *task) {
         .depth = depth_of(params), .scale = 1, .compression = params->compression};
     struct planes b, x;
     enum kiln_status status =
-        planes_decode(task, sample_of(params), params->offset, params->scale, &b);
+        planes_decode(task, task->input, sample_of(params), params->offset, params->scale, &b);
     if (status != KILN_OK)
         return status;
     x = b;

@@ -68,7 +68,7 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
                   const struct limits *limits, struct complaints *complaints) {
     struct laplacian_params *params = raw;
     (void)data;
-    planes_check(input, limits, complaints);
+    planes_check(input, "image", limits, complaints);
     result_compression_settle(&params->compression, format);
     if (params->scale == 0)
         complaints_add(complaints, "scale", "must not be 0");
@@ -206,7 +206,7 @@ static enum kiln_status run(struct task *task) {
     bool array = task->format == FORMAT_NPY;
     bool widen = array && result_sample(params, task->input) != sample;
     struct planes x, b;
-    enum kiln_status status = planes_decode(task, sample, 0, 1, &x);
+    enum kiln_status status = planes_decode(task, task->input, sample, 0, 1, &x);
     if (status != KILN_OK || (status = exact_check(task, &x)) != KILN_OK)
         return status;
     b = x;

@@ -22,9 +22,6 @@ enum lombscargle_precision { PRECISION_FP64, PRECISION_FP32 };
 enum lombscargle_alarm { ALARM_NONE, ALARM_NAIVE, ALARM_DAVIES, ALARM_BALUEV, ALARM_BOOTSTRAP };
 enum lombscargle_fields { FIELDS_ALL, FIELDS_PEAKS };
 
-/* How the rows of an NPY body are meant; told to the job as t, y and dy. */
-enum lombscargle_layout { LAYOUT_CURVE, LAYOUT_BATCH };
-
 struct lombscargle_params {
     struct array_ref t, y, dy, frequency;
     double minimum_frequency, maximum_frequency; /* NaN: automatic, or resolved */
@@ -90,7 +87,7 @@ struct periodogram {
 };
 
 extern const struct field lombscargle_fields[];
-extern const struct column_role lombscargle_columns[];
+extern const struct table_shape lombscargle_table;
 
 /** Writes `,"columns":{…},"weighted":…,"dropped":…` of a JSON result. */
 void lombscargle_columns_write(struct text *text, const struct lombscargle_params *params);

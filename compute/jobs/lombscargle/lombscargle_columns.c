@@ -86,12 +86,15 @@ static const char *const error_patterns[] = {"%_err",
                                              "flux_aper=fluxerr_aper",
                                              NULL};
 
-const struct column_role lombscargle_columns[] = {
+static const struct column_role roles[] = {
     {.field = "t", .choice = "t_column", .names = time_names},
     {.field = "y", .choice = "y_column", .names = value_names},
     {.field = "dy", .choice = "dy_column", .names = error_names, .patterns = error_patterns},
     {.field = NULL},
 };
+
+const struct table_shape lombscargle_table = {
+    .columns = roles, .values = 1, .missing = "missing", .layout = "layout"};
 
 static uint64_t dropped(const struct lombscargle_params *params) {
     return params->y.dropped;

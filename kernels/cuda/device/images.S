@@ -11,11 +11,5 @@ kiln_image_\name:
     .incbin "\name\().fatbin"
     .endm
 
-    image mandelbrot
-    image colorize
-    image jacobi
-    image spectral
-    image laplacian
-    image lombscargle
-    image png
+#include "cuda_images.inc" /* image NAME, for each .cu; made by CMake */
     .section .note.GNU-stack, "", @progbits
