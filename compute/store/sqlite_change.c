@@ -228,9 +228,9 @@ enum kiln_status sqlite_accept(struct store *base, const struct store_accept *ac
         }
         if (status == KILN_OK && accept->key[0] != '\0') {
             status =
-                sql_status(store, sql_run(store, S_KEY_PUT, "tthkki", accept->owner, accept->key,
-                                          accept->fingerprint, &accept->jobs[0].id, &accept->batch,
-                                          accepted->created));
+                sql_status(store, sql_run(store, S_KEY_PUT, "ttbkki", accept->owner, accept->key,
+                                          (const void *)accept->fingerprint, (size_t)STORE_HASH,
+                                          &accept->jobs[0].id, &accept->batch, accepted->created));
         }
     }
     return point_end(store, status);

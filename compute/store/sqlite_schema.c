@@ -120,12 +120,12 @@ enum kiln_status schema_prepare(struct sqlite_store *store, char *why, size_t wh
     int64_t version = pragma_read(store, "PRAGMA user_version");
     int64_t application = pragma_read(store, "PRAGMA application_id");
     int64_t tables = pragma_read(store, "SELECT count(*) FROM sqlite_schema");
-    bool new = version == 0 && application == 0 && tables == 0;
+    bool fresh = version == 0 && application == 0 && tables == 0;
     if (version < 0 || application < 0 || tables < 0) {
         snprintf(why, why_size, "store.db: %s", sqlite3_errmsg(store->db));
         return KILN_STORE;
     }
-    if (!new && (application != APPLICATION || version == 0)) {
+    if (!fresh && (application != APPLICATION || version == 0)) {
         snprintf(why, why_size, "store.db is a database of another program");
         return KILN_STORE;
     }
@@ -135,8 +135,14 @@ enum kiln_status schema_prepare(struct sqlite_store *store, char *why, size_t wh
                  (long long)version, (long long)VERSION);
         return KILN_STORE;
     }
+    if (store->options.inspect && version < VERSION) {
+        snprintf(why, why_size,
+                 "store.db has version %lld; the daemon brings it to %lld when it starts",
+                 (long long)version, (long long)VERSION);
+        return KILN_STORE;
+    }
     int code = SQLITE_OK;
-    if (!new &&version < VERSION && store->files != NULL) {
+    if (!fresh && version < VERSION && store->files != NULL) {
         code = copy_keep(store, version);
     }
     if (code == SQLITE_OK && version < VERSION) {
