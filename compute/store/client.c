@@ -116,8 +116,9 @@ static void disconnect(struct store_client *client) {
     client->unsent = client->first;
 }
 
+/* A process that has not opened its store yet gets nothing: should it die, nobody is to blame. */
 static void flush(struct store_client *client) {
-    while (client->socket >= 0 && client->unsent != NULL) {
+    while (client->socket >= 0 && client->ready && client->unsent != NULL) {
         struct flight *flight = client->unsent;
         ssize_t sent =
             send(client->socket, flight->packet, flight->size, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -225,14 +226,13 @@ void store_client_connect(struct store_client *client, int socket) {
     }
     client->socket = socket;
     client->unsent = client->first;
-    flush(client);
     pthread_mutex_unlock(&client->lock);
 }
 
 int store_client_fd(struct store_client *client, short *events) {
     pthread_mutex_lock(&client->lock);
     int socket = client->socket;
-    *events = (short)(POLLIN | (client->unsent != NULL ? POLLOUT : 0));
+    *events = (short)(POLLIN | (client->ready && client->unsent != NULL ? POLLOUT : 0));
     pthread_mutex_unlock(&client->lock);
     return socket;
 }
