@@ -216,7 +216,7 @@ static bool rule_add(int rules, int fd, uint64_t access) {
     return syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
 }
 
-static bool rules_add(int rules, const char *const *paths) {
+static bool rules_add(int rules, const char *const *paths, bool writes) {
     bool good = true;
     for (; *paths != NULL && good; paths++) {
         int fd = open(*paths, O_PATH | O_CLOEXEC);
@@ -229,7 +229,7 @@ static bool rules_add(int rules, const char *const *paths) {
         good = rule_add(rules, file_fds[file_count - 1], READS) && good;
         close(file_fds[file_count - 1]);
     }
-    if (written_fd >= 0) {
+    if (written_fd >= 0 && writes) {
         good = rule_add(rules, written_fd, READS | WRITES) && good;
         close(written_fd);
         written_fd = -1;
@@ -251,7 +251,7 @@ static bool domain_enter(enum sandbox_profile profile) {
     if (rules < 0) {
         return false;
     }
-    bool done = (readable == NULL || rules_add(rules, readable)) &&
+    bool done = (readable == NULL || rules_add(rules, readable, profile == SANDBOX_STORE)) &&
                 prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
                 syscall(SYS_landlock_restrict_self, rules, 0) == 0;
     close(rules);
