@@ -87,7 +87,8 @@ bool record_valid(const struct store_job *job) {
             strnlen(*(const char *const *)place, field->max + 1) > field->max) {
             return false;
         }
-        if (field->kind == RECORD_NUMBER && *(const int64_t *)place < 0) {
+        if (field->kind == RECORD_NUMBER &&
+            (*(const int64_t *)place < 0 || *(const int64_t *)place > STORE_NUMBER_MAX)) {
             return false;
         }
         if (field->kind == RECORD_REAL && !isfinite(*(const double *)place)) {
@@ -117,7 +118,7 @@ void record_unpack(struct unpack *unpack, struct store_job *job) {
         if (field->kind == RECORD_TEXT) {
             *(const char **)place = unpack_text(unpack, field->max);
         } else if (field->kind == RECORD_NUMBER) {
-            *(int64_t *)place = unpack_range(unpack, 0, INT64_MAX);
+            *(int64_t *)place = unpack_range(unpack, 0, STORE_NUMBER_MAX);
         } else if (field->kind == RECORD_REAL) {
             *(double *)place = unpack_real(unpack);
         } else {

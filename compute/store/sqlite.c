@@ -160,7 +160,7 @@ enum kiln_status sqlite_begin(struct store *base, bool lazy) {
     store->before_group = store->totals;
     store->group = true;
     store->spoiled = false;
-    store->free_bytes = store->files != NULL ? files_free(store->files) : INT64_MAX;
+    store->free_bytes = store->files != NULL ? files_free(store->files) : INT64_MAX / 2;
     return sql_status(store, code);
 }
 
@@ -346,6 +346,11 @@ static enum kiln_status parts_open(struct sqlite_store *store, char *why, size_t
 enum kiln_status store_open(const struct store_options *options, struct store **out, char *why,
                             size_t why_size) {
     struct sqlite_store *store = calloc(1, sizeof *store);
+    if (options->boot < 0 || options->boot > STORE_NUMBER_MAX) {
+        free(store);
+        snprintf(why, why_size, "a boot is a number from 0 to 2^53");
+        return KILN_STORE;
+    }
     snprintf(why, why_size, "there is not enough memory");
     if (store == NULL) {
         return KILN_NO_MEMORY;

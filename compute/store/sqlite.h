@@ -3,7 +3,8 @@
  *
  *   sqlite.c          opening, transactions, statements, a full disk
  *   sqlite_schema.c   tables, and the way from one version of them to the next
- *   sqlite_change.c   accept and change
+ *   sqlite_accept.c   accept
+ *   sqlite_change.c   change, from state to state
  *   sqlite_read.c     get, list, events and the other reads
  *   sqlite_blob.c     inputs and results: rows, files, room for them
  *   sqlite_tick.c     retention and what else time brings
@@ -200,14 +201,20 @@ enum kiln_status room_make(struct sqlite_store *store, int64_t bytes);
 /** Lets go of results worth `bytes`; returns what it got. */
 int64_t room_evict(struct sqlite_store *store, int64_t bytes);
 
-/* ---- sqlite_change.c ---- */
+/* ---- sqlite_accept.c ---- */
 
 enum kiln_status sqlite_accept(struct store *store, const struct store_accept *accept,
                                struct store_accepted *accepted);
+
+/* ---- sqlite_change.c ---- */
+
 enum kiln_status sqlite_change(struct store *store, const struct store_change *change,
                                struct store_changed *changed);
 enum kiln_status sqlite_calibrate(struct store *store, const struct store_calibration *row);
 enum kiln_status sqlite_delivered(struct store *store, const struct store_delivery *delivery);
+/** An event of a job, now; `event` receives its number. A result code. */
+int event_add(struct sqlite_store *store, const struct job_id *id, const char *owner, int64_t kind,
+              int64_t attempt, int64_t *event);
 enum kiln_status brief_read(struct sqlite_store *store, const struct job_id *id,
                             struct brief *brief);
 /** Brings a job from the brief's state to a terminal one. */

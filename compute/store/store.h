@@ -30,16 +30,15 @@
 #include <stdint.h>
 
 /* Bytes of texts, without NUL. */
-#define STORE_NAME_MAX   64    /* owner, type, device, label, format, key */
-#define STORE_HOOK_MAX   256   /* webhook endpoint, media type, etag */
-#define STORE_PARAMS_MAX 16384 /* canonical parameters */
-#define STORE_OUTCOME_MAX                                                                          \
-    8192                      /* of a result: what is told beside it; of a failure: its problem    \
-                               */
-#define STORE_SMALL     32768 /* inputs and results up to this size lie in the database */
-#define STORE_HASH      32    /* SHA-256 */
-#define STORE_BATCH_MAX 10000 /* jobs of one accept */
-#define STORE_PAGE_MAX  1000  /* rows of one list */
+#define STORE_NAME_MAX    64    /* owner, type, device, label, format, key */
+#define STORE_HOOK_MAX    256   /* webhook endpoint, media type, etag */
+#define STORE_PARAMS_MAX  16384 /* canonical parameters */
+#define STORE_OUTCOME_MAX 8192  /* what is told beside a result; the problem of a failure */
+#define STORE_SMALL       32768 /* inputs and results up to this size lie in the database */
+#define STORE_HASH        32    /* SHA-256 */
+#define STORE_NUMBER_MAX  (INT64_C(1) << 53) /* of every number of a job */
+#define STORE_BATCH_MAX   10000              /* jobs of one accept */
+#define STORE_PAGE_MAX    1000               /* rows of one list */
 
 enum store_state {
     STORE_QUEUED,

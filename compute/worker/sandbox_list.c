@@ -267,6 +267,8 @@ static const struct sandbox_call spawner[] = {
     /* starting programs, and looking after them: no namespaces */
     BITS(clone, 1, NEW_SPACES, 0), ANY(execve), ANY(pidfd_open), ANY(kill), ANY(tgkill),
     ANY(pidfd_send_signal),
+    /* names of the store's files; the rest of what it needs drivers need as well */
+    ANY(renameat),
     /* the worker's own list, on top of this one */
     ANY(seccomp), ANY(landlock_create_ruleset), ANY(landlock_add_rule), ANY(landlock_restrict_self),
     END};

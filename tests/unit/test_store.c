@@ -533,6 +533,9 @@ static void nonsense_is_refused(struct rig *rig) {
     job.reserved = INT64_MAX;
     assert_int_equal(rig_accept(store, &accept, &accepted), KILN_INVALID);
     job = rig_job(1);
+    job.retain = INT64_MAX - 5; /* it could never end */
+    assert_int_equal(rig_accept(store, &accept, &accepted), KILN_INVALID);
+    job = rig_job(1);
     job.expires = -1;
     assert_int_equal(rig_accept(store, &accept, &accepted), KILN_INVALID);
     job = rig_job(1);

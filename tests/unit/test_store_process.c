@@ -43,6 +43,7 @@ static void process_start(struct rig *rig) {
         if (rig->folder[0] != '\0') {
             sandbox_files_below(rig->folder);
         }
+        sandbox_enter(SANDBOX_SPAWNER); /* whose child it is */
         sandbox_enter(SANDBOX_STORE);
         _exit(store_serve(&rig->options, pair[1], &rig->arena));
     }
