@@ -250,7 +250,6 @@ static enum kiln_status connection_open(struct sqlite_store *store, char *why, s
         sqlite3_extended_result_codes(store->db, 1);
         sqlite3_db_config(store->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
         sqlite3_db_config(store->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
-        sqlite3_wal_hook(store->db, log_grown, store);
         /* locking first: then the log needs no shared memory, and nobody else gets in */
         code = sql_once(store, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL;"
                                "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;"
@@ -258,7 +257,7 @@ static enum kiln_status connection_open(struct sqlite_store *store, char *why, s
                                "PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;"
                                "PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 0;"
                                "PRAGMA journal_size_limit = 16777216;");
-        /* the hook is also what automatic checkpoints are made of: set it again */
+        /* after wal_autocheckpoint, which takes a hook away */
         sqlite3_wal_hook(store->db, log_grown, store);
     }
     if (code == SQLITE_OK) {

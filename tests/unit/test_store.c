@@ -689,6 +689,41 @@ static void files_of_nobody_are_swept_and_damage_is_found(void **state) {
     rig_folder_remove(folder);
 }
 
+/* Written back when it has grown, and whole once nothing happens. */
+static void the_log_stays_short(void **state) {
+    char folder[64], path[80];
+    struct stat log;
+    int64_t longest = 0;
+    (void)state;
+    rig_folder_make(folder);
+    snprintf(path, sizeof path, "%s/store.db-wal", folder);
+    const struct store_options options = {.directory = folder, .boot = 1};
+    struct store *store = rig_open(&options);
+    for (uint64_t i = 0; i < 60; i++) {
+        assert_int_equal(store->engine->begin(store, false), KILN_OK);
+        for (uint64_t k = 0; k < 50; k++) {
+            struct store_job job = rig_job(i * 50 + k + 1);
+            struct store_accepted accepted;
+            memcpy(large, &job.id, sizeof job.id);
+            const struct store_bytes input = {large, STORE_SMALL};
+            const struct store_accept accept = {
+                .jobs = &job, .inputs = &input, .count = 1, .owner = "alice", .key = ""};
+            assert_int_equal(store->engine->accept(store, &accept, &accepted), KILN_OK);
+        }
+        assert_int_equal(store->engine->commit(store), KILN_OK);
+        assert_int_equal(stat(path, &log), 0);
+        longest = log.st_size > longest ? log.st_size : longest;
+    }
+    print_message("  98 MB written, the log had %.1f MB\n", (double)longest * 1e-6);
+    assert_true(longest > 8000000 && longest < 40000000);
+    ticks(store);
+    ticks(store);
+    assert_int_equal(stat(path, &log), 0);
+    assert_int_equal(log.st_size, 0);
+    store_close(store);
+    rig_folder_remove(folder);
+}
+
 static void expect_refused(const char *folder, const char *words) {
     const struct store_options options = {.directory = folder, .boot = 1};
     struct store *store = NULL;
@@ -811,6 +846,7 @@ int main(void) {
         cmocka_unit_test(every_case_with_files),
         cmocka_unit_test(what_ran_is_queued_again_under_another_boot),
         cmocka_unit_test(files_of_nobody_are_swept_and_damage_is_found),
+        cmocka_unit_test(the_log_stays_short),
         cmocka_unit_test(other_directories_are_refused),
         cmocka_unit_test(a_file_of_version_1_is_brought_forward),
         cmocka_unit_test(a_newer_file_is_left_alone),
