@@ -26,6 +26,7 @@ libmicrohttpd-dev       the HTTP library
 libgnutls28-dev         hashes keys, and TLS below it
 libpng-dev              reads PNG
 libdeflate-dev          compresses PNG
+libsqlite3-dev          keeps jobs
 libxxhash-dev           hashes inputs for ETags
 curl                    speaks to the daemon in the demo"
 SETUP_TEST_PACKAGES="
