@@ -1,13 +1,18 @@
 /*
  * sqlite.h: what the files of the SQLite engine share.
  *
- *   sqlite.c          opening, transactions, statements, a full disk
+ *   sqlite.c          statements, result codes
  *   sqlite_schema.c   tables, and the way from one version of them to the next
- *   sqlite_accept.c   accept
+ *   sqlite_blob.c     inputs and results: rows, files
+ *   sqlite_group.c    begin, commit, abandon
  *   sqlite_change.c   change, from state to state
+ *   sqlite_room.c     room for results to come
+ *   sqlite_accept.c   accept
  *   sqlite_read.c     get, list, events and the other reads
- *   sqlite_blob.c     inputs and results: rows, files, room for them
  *   sqlite_tick.c     retention and what else time brings
+ *   sqlite_engine.c   opening, the tables of functions
+ *
+ * Each uses those above it only.
  *
  * One connection, which keeps others out (locking_mode EXCLUSIVE), so its log needs no shared
  * memory. Without a directory the database is ":memory:" and all blobs lie in it.
@@ -174,9 +179,8 @@ enum kiln_status sql_status(struct sqlite_store *store, int code);
 enum kiln_status point_set(struct sqlite_store *store);
 enum kiln_status point_end(struct sqlite_store *store, enum kiln_status status);
 int64_t store_now(struct sqlite_store *store);
-
-enum kiln_status sqlite_begin(struct store *store, bool lazy);
-enum kiln_status sqlite_commit(struct store *store);
+/** A column of so many bytes; zeros where it is not. */
+void column_bytes(sqlite3_stmt *row, int column, void *out, size_t size);
 
 /* ---- sqlite_schema.c ---- */
 
@@ -196,6 +200,15 @@ enum kiln_status blob_open(struct sqlite_store *store, const uint8_t hash[STORE_
                            struct store_content *content);
 /** Removes files that have no row, of those touched; after a commit or a rollback. */
 void blob_settle(struct sqlite_store *store);
+
+/* ---- sqlite_group.c ---- */
+
+enum kiln_status sqlite_begin(struct store *store, bool lazy);
+enum kiln_status sqlite_commit(struct store *store);
+void sqlite_abandon(struct store *store);
+
+/* ---- sqlite_room.c ---- */
+
 /** Whether there is room for so many more bytes; lets go of results where not. STORE_FULL. */
 enum kiln_status room_make(struct sqlite_store *store, int64_t bytes);
 /** Lets go of results worth `bytes`; returns what it got. */
@@ -242,7 +255,6 @@ enum kiln_status sqlite_deliveries(struct store *store, int64_t now, int64_t lim
 enum kiln_status sqlite_calibrations(struct store *store, store_calibration_row *row,
                                      void *context);
 enum kiln_status sqlite_stats(struct store *store, struct store_stats *stats);
-void column_bytes(sqlite3_stmt *row, int column, void *out, size_t size);
 
 /* ---- sqlite_tick.c ---- */
 

@@ -13,15 +13,6 @@
 
 #define SCAN_MAX 4096
 
-void column_bytes(sqlite3_stmt *row, int column, void *out, size_t size) {
-    const void *bytes = sqlite3_column_blob(row, column);
-    if (bytes != NULL && (size_t)sqlite3_column_bytes(row, column) == size) {
-        memcpy(out, bytes, size);
-    } else {
-        memset(out, 0, size);
-    }
-}
-
 /* The columns in the order of record_fields; texts are SQLite's. */
 static void job_read(sqlite3_stmt *row, struct store_job *job) {
     for (size_t i = 0; i < record_count; i++) {

@@ -232,7 +232,9 @@ static const struct sandbox_call *const cuda_lists[] = {
     other_drivers, other_drivers_old, own_end, threads, NULL,
 };
 
-/* ---- the store: its socket and the arena are there before it starts ---- */
+/* ---- the store: its socket and the arena are there before it starts ----
+
+   SQLite would also give its log the owner of its database (fchown), as root: not needed. */
 
 static const struct sandbox_call store[] = {
     /* its directory: a database with its log, files that are written, renamed, swept */

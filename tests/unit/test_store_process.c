@@ -5,6 +5,7 @@
 #include "compute/core/timing.h"
 #include "compute/store/client.h"
 #include "compute/store/process.h"
+#include "compute/worker/program.h"
 #include "compute/worker/sandbox.h"
 #include "tests/unit/store_rig.h"
 
@@ -15,6 +16,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define ARENA       ((size_t)4 << 20)
@@ -540,6 +542,48 @@ static void arguments_are_those_that_the_role_reads(void **state) {
     assert_int_equal(store_role(2, (char **)(uintptr_t)wrong, 2), 2);
 }
 
+/* As the spawner will start it: this program is kilnd, by its first argument. */
+static void the_role_serves(void **state) {
+    struct rig rig = {.options = {.boot = 5, .jobs = 1}};
+    struct store_arguments arguments;
+    struct store_job job;
+    struct stat status;
+    char path[96];
+    int pair[2], file = memfd_create("arena", MFD_CLOEXEC);
+    (void)state;
+    rig_folder_make(rig.folder);
+    snprintf(path, sizeof path, "%s/state", rig.folder); /* which it makes */
+    rig.options.directory = path;
+    assert_int_equal(ftruncate(file, ARENA), 0);
+    rig.memory = mmap(NULL, ARENA, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    assert_ptr_not_equal(rig.memory, MAP_FAILED);
+    rig.arena = (struct store_arena){rig.memory, ARENA};
+    assert_int_equal(store_client_create(&rig.arena, IN_FLIGHT, &rig.client), KILN_OK);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    const int fds[] = {fcntl(pair[1], F_DUPFD_CLOEXEC, PROGRAM_HIGH_FD),
+                       fcntl(file, F_DUPFD_CLOEXEC, PROGRAM_HIGH_FD)};
+    store_arguments_make(&arguments, &rig.options, ARENA);
+    assert_int_equal(program_start(&rig.child, "/proc/self/exe", arguments.list, fds, 2, -1), 0);
+    close(pair[1]);
+    close(file);
+    close(fds[0]);
+    close(fds[1]);
+    store_client_connect(rig.client, pair[0]);
+    struct store_command command = accept_command(1, &job);
+    const struct store_bytes input = {rig.memory, 50000};
+    command.accept.inputs = &input;
+    assert_int_equal(ask(&rig, &command).status, KILN_OK);
+    command = accept_command(2, &job);
+    assert_int_equal(ask(&rig, &command).status, KILN_BUSY); /* --jobs 1 */
+    store_client_destroy(rig.client);
+    assert_int_equal(process_wait(&rig), 0);
+    snprintf(path, sizeof path, "%s/state/store.db", rig.folder);
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
+    munmap(rig.memory, ARENA);
+    rig_folder_remove(rig.folder);
+}
+
 /* A command in a child of its own, its output in `out`; its exit code. */
 static int command_run(const char *const *arguments, int count, char *out, size_t size) {
     int ends[2], status;
@@ -595,7 +639,10 @@ static void commands_of_an_operator(void **state) {
     rig_folder_remove(target);
 }
 
-int main(void) {
+int main(int count, char **arguments) {
+    if (count > 1 && strcmp(arguments[1], "store") == 0) {
+        return store_role(count, arguments, 2);
+    }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_command),
         cmocka_unit_test(what_does_not_fit_is_refused),
@@ -603,6 +650,7 @@ int main(void) {
         cmocka_unit_test(commands_outlive_the_process),
         cmocka_unit_test(nothing_acknowledged_is_lost_by_kill_9),
         cmocka_unit_test(arguments_are_those_that_the_role_reads),
+        cmocka_unit_test(the_role_serves),
         cmocka_unit_test(commands_of_an_operator),
     };
     return cmocka_run_group_tests_name("store_process", tests, NULL, NULL);
