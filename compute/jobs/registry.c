@@ -86,6 +86,18 @@ static void columns_assert(const struct job_type *type) {
     assert(count <= COLUMN_ROLES && (count > 0) == (type->input == INPUT_SERIES));
 }
 
+static void variants_assert(const struct job_type *type) {
+    int count = 0;
+    for (const struct work_variant *variant = type->variants; variant->name; variant++, count++) {
+        for (int i = 0; i <= WORK_STEPS; i++)
+            assert(variant->seconds[i] > 0);
+        for (const struct work_variant *other = type->variants; other < variant; other++)
+            assert(strcmp(other->name, variant->name) != 0);
+    }
+    assert(count > 0 && count <= WORK_VARIANTS);
+    (void)count;
+}
+
 static void paths_assert(const struct job_type *type) {
     for (const struct job_path *path = type->paths; path && path->pattern; path++) {
         assert(path->pattern[0] == '/');
@@ -101,7 +113,7 @@ void job_types_assert(void) {
         assert(type->formats && type->formats[0] != FORMAT_NONE);
         assert((type->input == INPUT_NONE) == (type->accepts == NULL));
         assert((type->input == INPUT_NONE) == (type->canary_input == NULL));
-        assert(type->check && type->plan && type->run);
+        assert(type->check && type->plan && type->run && type->variants && type->estimate);
         assert(!type->alike == !type->run_group);
         assert(type->canary_query && type->canary_format != FORMAT_NONE);
         assert(type->version > 0);
@@ -109,5 +121,6 @@ void job_types_assert(void) {
         fields_assert(type);
         columns_assert(type);
         paths_assert(type);
+        variants_assert(type);
     }
 }
