@@ -5,6 +5,7 @@
 #ifndef KILN_TESTS_SCHEDULE_SIM_H
 #define KILN_TESTS_SCHEDULE_SIM_H
 
+#include "compute/schedule/admission.h"
 #include "compute/schedule/fair_queue.h"
 
 #include <assert.h>
@@ -18,6 +19,7 @@ struct sim_job {
     struct fair_job fair;
     double length; /* seconds that it takes */
     double arrival, start, end;
+    double told; /* wait that was expected when it came */
     uint64_t key;
     double weight;
     enum fair_class class;
@@ -37,6 +39,7 @@ struct sim {
     bool uncorrected; /* what a job did take is not told */
     double tick;      /* every so often what runs is told; 0: never */
     double told;
+    struct drain drain;
 };
 
 static inline double sim_random(uint64_t *seed) {
@@ -68,6 +71,16 @@ static enum fair_verdict sim_judge(void *context, struct fair_job *fair) {
     struct sim *sim = context;
     bool last = sim->slots - sim->busy == 1;
     return sim->shorts > 0 && last && fair->estimate > sim->shorts ? FAIR_PASS : FAIR_TAKE;
+}
+
+/* When a job that waits will start, as far as is known now. */
+static inline double sim_expected(const struct sim *sim, const struct sim_job *job) {
+    double seconds = fair_queue_ahead(sim->queue, &job->fair).seconds;
+    for (int i = 0; i < sim->slots; i++) {
+        const struct sim_job *one = sim->slot[i];
+        seconds += one != NULL ? run_left(one->fair.estimate, sim->now - one->start) : 0;
+    }
+    return sim->busy < sim->slots ? 0 : seconds / drain_rate(&sim->drain);
 }
 
 static inline void sim_fill(struct sim *sim) {
@@ -115,6 +128,8 @@ static inline bool sim_step(struct sim *sim, double until) {
     sim->now = next;
     if (ends >= 0) {
         struct sim_job *job = sim->slot[ends];
+        sim->drain.slots = sim->slots;
+        drain_add(&sim->drain, job->fair.estimate, job->length);
         fair_queue_end(sim->queue, &job->fair, sim->uncorrected ? job->fair.charged : job->length);
         sim->slot[ends] = NULL;
         sim->busy--;
@@ -124,6 +139,8 @@ static inline bool sim_step(struct sim *sim, double until) {
         bool in = fair_queue_push(sim->queue, &job->fair, job->class, job->key, weight, job->lane);
         assert(in);
         (void)in;
+        sim->drain.slots = sim->slots;
+        job->told = sim_expected(sim, job);
     }
     sim_fill(sim);
     return true;

@@ -204,9 +204,9 @@ enum { SWEEPS_FP32, SWEEPS_FP64, CLOSED };
 
 static const struct work_variant variants[] = {
     /* job; decoded byte, element, encoded byte, update or step of a transform, all of them */
-    [SWEEPS_FP32] = {"sweeps-fp32", {1e-4, 5e-9, 5e-9, 5e-9, 1e-10, 1e-10}},
-    [SWEEPS_FP64] = {"sweeps-fp64", {1e-4, 5e-9, 5e-9, 5e-9, 2e-10, 2e-10}},
-    [CLOSED] = {"closed", {1e-4, 5e-9, 5e-9, 5e-9, 1e-9, 1e-10}},
+    [SWEEPS_FP32] = {"sweeps-fp32", {1e-4, 8e-9, 3e-9, 4e-9, 1.2e-10, 5e-11}},
+    [SWEEPS_FP64] = {"sweeps-fp64", {1e-4, 8e-9, 4e-9, 4e-9, 2.2e-10, 5e-11}},
+    [CLOSED] = {"closed", {1e-4, 8e-9, 5e-9, 4e-9, 1.3e-9, 1e-10}},
     {NULL},
 };
 

@@ -18,10 +18,10 @@ enum { DIRECT_FP64, DIRECT_FP32, NUFFT };
 
 const struct work_variant lombscargle_variants[] = {
     /* job; pair and term, frequency of a curve, curve, sample, encoded byte */
-    [DIRECT_FP64] = {"direct-fp64", {1e-4, 1.5e-10, 1e-8, 5e-6, 2e-8, 2e-9}},
-    [DIRECT_FP32] = {"direct-fp32", {1e-4, 1e-10, 1e-8, 5e-6, 2e-8, 2e-9}},
+    [DIRECT_FP64] = {"direct-fp64", {1e-4, 3e-10, 2e-8, 1e-5, 5e-8, 3e-9}},
+    [DIRECT_FP32] = {"direct-fp32", {1e-4, 2e-10, 1.5e-8, 1e-5, 4e-8, 3e-9}},
     /* job; cell of a transform and doubling, the others the same */
-    [NUFFT] = {"nufft", {1e-4, 5e-10, 3e-9, 5e-6, 3e-8, 2e-9}},
+    [NUFFT] = {"nufft", {1e-4, 2e-9, 8e-9, 1e-5, 4e-8, 3e-9}},
     {NULL},
 };
 

@@ -30,10 +30,10 @@ enum { FP32, FP64, LOOKED }; /* LOOKED: added to either */
 const struct work_variant mandelbrot_variants[] = {
     /* job; sample, step at most (looked: until escape), encoded byte, and looked: steps of points
        that run into a cycle (up to LOOK_STEPS), and of those that stay */
-    [FP32] = {"fp32", {1e-4, 2e-9, 5e-12, 1e-9, 1e-12, 1e-12}},
-    [FP64] = {"fp64", {1e-4, 3e-9, 1e-11, 1e-9, 1e-12, 1e-12}},
-    [FP32 + LOOKED] = {"fp32-looked", {1e-4, 5e-9, 1e-10, 3e-9, 1e-10, 1e-10}},
-    [FP64 + LOOKED] = {"fp64-looked", {1e-4, 8e-9, 3e-10, 3e-9, 2e-10, 2e-10}},
+    [FP32] = {"fp32", {1e-4, 3e-9, 4e-12, 3e-9, 1e-12, 1e-12}},
+    [FP64] = {"fp64", {1e-4, 6e-9, 1e-11, 3e-9, 1e-12, 1e-12}},
+    [FP32 + LOOKED] = {"fp32-looked", {1e-4, 4e-9, 1e-10, 3e-9, 4e-11, 3e-11}},
+    [FP64 + LOOKED] = {"fp64-looked", {1e-4, 5e-9, 2.5e-10, 3e-9, 7e-11, 8e-11}},
     {NULL},
 };
 
