@@ -32,7 +32,7 @@ static double baseline_of(const struct lombscargle_params *params, const struct 
     uint64_t curves = params->t.rows > 0 ? params->t.rows : 1;
     uint64_t first = params->t.count / curves;
     double span = t != NULL && first > 1 ? fabs(t[first - 1] - t[0]) : 0;
-    return span > 0 ? span : SPAN_USUAL / params->df;
+    return span > 0 ? span : SPAN_USUAL / fabs(params->df);
 }
 
 static double encode_steps(const struct lombscargle_params *params, enum format format, double nf,
@@ -66,7 +66,7 @@ void lombscargle_estimate(const void *raw, const struct input *input, const uint
     if (params->method == LOMBSCARGLE_METHOD_DIRECT || params->frequency.count > 0) {
         return;
     }
-    double coarse = fmin(params->df * baseline_of(params, input, data), 16) * nf * terms;
+    double coarse = fmin(fabs(params->df) * baseline_of(params, input, data), 16) * nf * terms;
     double cells = OVERSAMPLING * coarse + 128;
     const struct work_way nufft = {.variant = NUFFT,
                                    .steps = {curves * terms * cells * log2(cells),
