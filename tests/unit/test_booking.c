@@ -122,6 +122,52 @@ static void full_table(void **state) {
     bookings_destroy(bookings);
 }
 
+/* One client with work of no size at all does not fill the table either. */
+static void tiny_work(void **state) {
+    (void)state;
+    struct bookings *bookings = bookings_create(100);
+    for (int i = 0; i < 1000; i++) {
+        make(bookings, 5, 1, 1e-9, 2, 0);
+    }
+    assert_in_range(bookings_count(bookings, 5).made, 40, 50);
+    make(bookings, 5, 2, 1, 2, 0);
+    assert_in_range(bookings_count(bookings, 5).made, 41, 51);
+    bookings_destroy(bookings);
+}
+
+/* Clients that book, come early, late, twice or never: each booking ends in one way, and what is
+   held is never more than what was booked. */
+static void random_calls(void **state) {
+    (void)state;
+    uint64_t random = 99;
+    for (int round = 0; round < 10; round++) {
+        struct bookings *bookings = bookings_create(200);
+        double now = 1000, booked = 0;
+        for (int call = 0; call < 20000; call++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            struct booker booker = {.client = random >> 60,
+                                    .mark = random >> 57 & 7,
+                                    .seconds = 0.1 + (random >> 50 & 7)};
+            now += (double)(random >> 40 & 255) / 500;
+            if (booking_find(bookings, now, &booker)) {
+                booking_end(bookings, now, &booker, random >> 39 & 1);
+            } else if (random >> 38 & 1) {
+                uint64_t made = bookings_count(bookings, now).made;
+                unsigned after = booking_make(bookings, now, &booker, 1 + (random >> 36 & 3), 0);
+                assert_in_range(after, 1, BOOKING_HORIZON);
+                booked += bookings_count(bookings, now).made > made ? booker.seconds : 0;
+            }
+            assert_true(bookings_held(bookings, now) >= 0);
+            assert_true(bookings_held(bookings, now) <= booked + 1e-6);
+        }
+        struct booking_counts counts = bookings_count(bookings, now + 2 * BOOKING_HORIZON);
+        assert_true(counts.kept > 0 && counts.broken > 0 && counts.missed > 0);
+        assert_int_equal(counts.made, counts.kept + counts.broken + counts.missed);
+        assert_true(bookings_held(bookings, now + 2 * BOOKING_HORIZON) == 0);
+        bookings_destroy(bookings);
+    }
+}
+
 /* A clock far ahead empties the calendar. */
 static void long_after(void **state) {
     (void)state;
@@ -248,11 +294,12 @@ static void booked_before_newcomers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(in_turn),    cmocka_unit_test(held_and_found),
-        cmocka_unit_test(marked),     cmocka_unit_test(never_back),
-        cmocka_unit_test(full_table), cmocka_unit_test(long_after),
-        cmocka_unit_test(quota),      cmocka_unit_test(drain),
-        cmocka_unit_test(verdicts),   cmocka_unit_test(booked_before_newcomers),
+        cmocka_unit_test(in_turn),      cmocka_unit_test(held_and_found),
+        cmocka_unit_test(marked),       cmocka_unit_test(never_back),
+        cmocka_unit_test(full_table),   cmocka_unit_test(tiny_work),
+        cmocka_unit_test(random_calls), cmocka_unit_test(long_after),
+        cmocka_unit_test(quota),        cmocka_unit_test(drain),
+        cmocka_unit_test(verdicts),     cmocka_unit_test(booked_before_newcomers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,31 @@ static void latecomer(void **state) {
     fair_queue_destroy(queue);
 }
 
+/* The same for one that has been here before. */
+static void returner(void **state) {
+    (void)state;
+    struct fair_queue *queue = fair_queue_create(4, 1);
+    struct fair_job a[30], b[10];
+    push(queue, &b[0], 2, 1);
+    fair_queue_end(queue, take(queue), 1);
+    for (int i = 0; i < 30; i++) {
+        push(queue, &a[i], 1, 1);
+    }
+    for (int i = 0; i < 9; i++) {
+        take(queue);
+    }
+    for (int i = 0; i < 10; i++) {
+        push(queue, &b[i], 2, 1);
+    }
+    int of_b = 0;
+    for (int i = 0; i < 10; i++) {
+        struct fair_job *job = take(queue);
+        of_b += job >= b && job < b + 10;
+    }
+    assert_in_range(of_b, 5, 6);
+    fair_queue_destroy(queue);
+}
+
 /* Lanes: a device gets what it serves only, and what nobody serves holds nobody up. */
 static void lanes(void **state) {
     (void)state;
@@ -193,6 +218,24 @@ static void full(void **state) {
     push(queue, &c, 3, 1); /* in place of 2, which owes less */
     push(queue, &a, 1, 1);
     assert_ptr_equal(take(queue), &c); /* 1 still has 49 seconds to wait for */
+    fair_queue_destroy(queue);
+    /* of two classes, too */
+    struct fair_job d = {.estimate = 50}, e = {.estimate = 1};
+    queue = fair_queue_create(2, 1);
+    assert_true(fair_queue_push(queue, &d, FAIR_BATCH, 1, 1, 0));
+    assert_true(fair_queue_push(queue, &e, FAIR_INTERACTIVE, 2, 1, 0));
+    while ((d.state == FAIR_WAITING || e.state == FAIR_WAITING) && take(queue) != NULL) {
+    }
+    fair_queue_end(queue, &d, 50);
+    fair_queue_end(queue, &e, 1);
+    c = (struct fair_job){.estimate = 1}; /* of batch, in place of 2: 1 still owes */
+    assert_true(fair_queue_push(queue, &c, FAIR_BATCH, 3, 1, 0));
+    struct fair_job more = {.estimate = 1};
+    assert_true(fair_queue_push(queue, &more, FAIR_BATCH, 3, 1, 0));
+    d = (struct fair_job){.estimate = 1};
+    assert_true(fair_queue_push(queue, &d, FAIR_BATCH, 1, 1, 0));
+    assert_ptr_equal(take(queue), &c);
+    assert_ptr_equal(take(queue), &more);
     fair_queue_destroy(queue);
 }
 
@@ -325,6 +368,72 @@ static void no_saving_up(void **state) {
     fair_queue_destroy(queue);
 }
 
+/* Calls in any order that is allowed, against plain counts; places, keys and limits come and go. */
+static void random_calls(void **state) {
+    (void)state;
+    enum { JOBS = 200, KEYS = 12, PLACES = 8 };
+    static struct fair_job jobs[JOBS];
+    static uint64_t key_of[JOBS];
+    static enum fair_class class_of[JOBS];
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        uint64_t random = seed * 65537;
+        struct fair_queue *queue = fair_queue_create(PLACES, 3);
+        size_t refused = 0;
+        memset(jobs, 0, sizeof jobs);
+        for (int call = 0; call < 5000; call++) {
+            int i = (int)(JOBS * sim_random(&random));
+            struct fair_job *job = &jobs[i];
+            double dice = sim_random(&random);
+            if (job->state == FAIR_OUT) {
+                *job = (struct fair_job){.estimate = sim_exponential(&random, 1) + 1e-6};
+                key_of[i] = (uint64_t)(KEYS * sim_random(&random));
+                class_of[i] = (enum fair_class)(3 * sim_random(&random));
+                refused += !fair_queue_push(queue, job, class_of[i], key_of[i], 1 + dice,
+                                            (int)(3 * sim_random(&random)));
+            } else if (dice < 0.2) {
+                fair_queue_limit(queue, job, dice < 0.02 ? INFINITY : 1000 * dice);
+            } else if (job->state == FAIR_WAITING && dice < 0.4) {
+                fair_queue_remove(queue, job);
+            } else if (job->state == FAIR_WAITING) {
+                uint64_t mask = 1 + (uint64_t)(7 * sim_random(&random));
+                struct fair_ahead ahead = fair_queue_ahead(queue, job);
+                assert_true(ahead.jobs < JOBS && ahead.seconds >= 0);
+                struct fair_job *taken = fair_queue_take(queue, mask, take_any, NULL);
+                assert_true(taken == NULL ||
+                            (taken->state == FAIR_RUNNING && (mask >> taken->lane & 1)));
+            } else if (dice < 0.4) {
+                fair_queue_used(queue, job, 4 * dice);
+            } else if (dice < 0.5) {
+                fair_queue_return(queue, job);
+            } else {
+                fair_queue_end(queue, job, 3 * dice);
+            }
+            struct fair_total waiting[KEYS] = {{0}}, all = {0};
+            double earliest = INFINITY;
+            for (int k = 0; k < JOBS; k++) {
+                if (jobs[k].state == FAIR_WAITING) {
+                    waiting[key_of[k]].jobs++;
+                    waiting[key_of[k]].seconds += jobs[k].estimate;
+                    all.jobs++;
+                }
+                if (jobs[k].state != FAIR_OUT && order_contains(&jobs[k].clock)) {
+                    earliest = fmin(earliest, jobs[k].limit);
+                }
+            }
+            struct fair_job *first = fair_queue_earliest(queue);
+            assert_true(earliest == INFINITY ? first == NULL : first->limit == earliest);
+            assert_int_equal(fair_queue_waiting(queue, FAIR_CLASSES).jobs, all.jobs);
+            for (uint64_t key = 0; key < KEYS; key++) {
+                struct fair_total of = fair_queue_waiting_of(queue, key);
+                assert_int_equal(of.jobs, waiting[key].jobs);
+                assert_float_equal(of.seconds, waiting[key].seconds, 1e-6);
+            }
+        }
+        assert_true(refused > 0); /* more keys and classes than places */
+        fair_queue_destroy(queue);
+    }
+}
+
 /* What is told of a waiting job's place comes true when nothing else arrives: to within a job of
    each key, and what the other classes get while that runs. */
 static void places_come_true(void **state) {
@@ -369,6 +478,7 @@ int main(void) {
         cmocka_unit_test(correction),
         cmocka_unit_test(back_and_out),
         cmocka_unit_test(latecomer),
+        cmocka_unit_test(returner),
         cmocka_unit_test(lanes),
         cmocka_unit_test(judged),
         cmocka_unit_test(limits),
@@ -377,6 +487,7 @@ int main(void) {
         cmocka_unit_test(shares_follow_weights),
         cmocka_unit_test(classes),
         cmocka_unit_test(no_saving_up),
+        cmocka_unit_test(random_calls),
         cmocka_unit_test(places_come_true),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
