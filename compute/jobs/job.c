@@ -114,6 +114,21 @@ static void inputs_assert(const struct job_type *type) {
     (void)inputs;
 }
 
+static void variants_assert(const struct job_type *type) {
+    int count = 0;
+    for (const struct work_variant *variant = type->variants; variant->name != NULL;
+         variant++, count++) {
+        for (int i = 0; i <= WORK_STEPS; i++) {
+            assert(variant->seconds[i] > 0);
+        }
+        for (const struct work_variant *other = type->variants; other < variant; other++) {
+            assert(strcmp(other->name, variant->name) != 0);
+        }
+    }
+    assert(count > 0 && count <= WORK_VARIANTS);
+    (void)count;
+}
+
 static void paths_assert(const struct job_type *type) {
     for (const struct job_path *path = type->paths; path && path->pattern; path++) {
         assert(path->pattern[0] == '/');
@@ -129,7 +144,7 @@ void job_types_assert(void) {
         assert(type->formats && type->formats[0] != FORMAT_NONE);
         assert((type->input == INPUT_NONE) == (type->accepts == NULL));
         assert((type->input == INPUT_NONE) == (type->canary_input == NULL));
-        assert(type->check && type->plan && type->run);
+        assert(type->check && type->plan && type->run && type->variants && type->estimate);
         assert(!type->alike == !type->run_group);
         assert(type->canary_query && type->canary_format != FORMAT_NONE);
         assert(type->version > 0);
@@ -138,5 +153,6 @@ void job_types_assert(void) {
         inputs_assert(type);
         table_assert(type);
         paths_assert(type);
+        variants_assert(type);
     }
 }

@@ -20,6 +20,7 @@
 #include "compute/core/timing.h"
 #include "compute/core/trace.h"
 #include "compute/jobs/field.h"
+#include "compute/schedule/work.h"
 #include "kernels/backend.h"
 
 #define JOB_PARAMS_MAX 512
@@ -150,6 +151,13 @@ struct job_type {
     /** Only after a check without complaints. KILN_OK or KILN_JOB_TOO_LARGE on overflow. */
     enum kiln_status (*plan)(const void *params, const struct input *input, enum format format,
                              struct plan *plan);
+    /** Ways of computing whose time is learned separately; ended by name NULL. */
+    const struct work_variant *variants;
+    /** What the job is in steps, from which the cost model makes seconds. Only after a plan; `data`
+        as in check. `closely`: may look at the request for up to some 100 µs, where that tells
+       more: for jobs that wait, not for those that start at once. Reentrant. */
+    void (*estimate)(const void *params, const struct input *input, const uint8_t *data,
+                     enum format format, bool closely, struct work *work);
     /** Worker slot thread. Uses backend->phase at each boundary, ends before finish (the worker
         calls begin and finish). Errors as in backend.h, and KILN_MALFORMED for input that turns
         out to be broken. */

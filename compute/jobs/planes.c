@@ -92,6 +92,16 @@ uint64_t planes_bound(const struct planes *planes, enum format format, uint32_t 
     }
 }
 
+void planes_steps(const struct input *input, const struct planes *planes, enum format format,
+                  int32_t compression, double bytes, double *steps) {
+    double elements = (double)planes->count;
+    steps[0] = result_steps(input->format, COMPRESSION_FAST, elements, input->image.depth / 8.0);
+    steps[1] = elements;
+    /* JSON has no elements, but statistics of them, which take about as long as PNG bytes */
+    steps[2] =
+        format == FORMAT_JSON ? elements : result_steps(format, compression, elements, bytes);
+}
+
 static void *array_open(struct task *task, const struct planes *planes) {
     const uint64_t shape[] = {planes->height, planes->width, planes->channels};
     return result_array(task, planes_dtype(planes->sample), shape, planes->channels > 1 ? 3 : 2,

@@ -48,6 +48,11 @@ enum kiln_status planes_decode(struct task *task, const struct input *input, enu
 uint64_t planes_bound(const struct planes *planes, enum format format, uint32_t depth,
                       size_t element);
 
+/** Steps of decoding the input, of handling its elements, and of encoding them (work.h), into three
+    places. `bytes`: of an encoded element. */
+void planes_steps(const struct input *input, const struct planes *planes, enum format format,
+                  int32_t compression, double bytes, double *steps);
+
 /** Chooses where a result of this shape is best downloaded to, and sets planes->data: the result
     block itself where an array needs nothing more, else host scratch. */
 enum kiln_status planes_place(struct task *task, struct planes *planes);

@@ -14,11 +14,32 @@
 
 #define SMALL_LEVEL 9 /* libdeflate's: higher ones take far longer for little */
 
+/* Time of encoding, in that of a PNG's byte written fast: the same byte written small, a number as
+   text, a pixel's byte rounded, a byte as it is. */
+#define STEPS_SMALL  10
+#define STEPS_NUMBER 12
+#define STEPS_PIXEL  0.4
+#define STEPS_RAW    0.02
+
 const char *const result_compressions[] = {"fast", "small", NULL};
 
 void result_compression_settle(int32_t *compression, enum format format) {
     if (format != FORMAT_PNG)
         *compression = COMPRESSION_FAST;
+}
+
+double result_steps(enum format format, int32_t compression, double samples, double bytes) {
+    switch (format) {
+    case FORMAT_PNG:
+        return samples * bytes * (compression == COMPRESSION_SMALL ? STEPS_SMALL : 1);
+    case FORMAT_CSV:
+    case FORMAT_JSON:
+        return samples * STEPS_NUMBER;
+    case FORMAT_PGM:
+        return samples * bytes * STEPS_PIXEL;
+    default:
+        return samples * bytes * STEPS_RAW;
+    }
 }
 
 enum kiln_status result_error(struct task *task, enum kiln_status status) {

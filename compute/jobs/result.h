@@ -59,6 +59,9 @@ extern const char *const result_compressions[];
 /** Resets what a format has no use for, so that equal results have equal names. */
 void result_compression_settle(int32_t *compression, enum format format);
 
+/** Steps of encoding `samples` of `bytes` each (work.h), in bytes of a PNG written fast. */
+double result_steps(enum format format, int32_t compression, double samples, double bytes);
+
 /** Encodes a picture as the task's format, PNG or PGM; a PNG carries the canonical parameters. */
 enum kiln_status result_picture(struct task *task, const struct field *fields,
                                 const struct picture *picture, int32_t compression);

@@ -106,6 +106,16 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     return KILN_OK;
 }
 
+static const struct work_variant variants[] = {{"all", {1e-3, 1, 1e-9, 1, 1, 1}}, {NULL}};
+
+static void estimate(const void *raw, const struct input *input, const uint8_t *data,
+                     enum format format, bool closely, struct work *work) {
+    const struct fault_params *params = raw;
+    (void)input, (void)data, (void)format, (void)closely;
+    *work = (struct work){.ways = 1,
+                          .way[0].steps = {(double)params->ms / 1000, (double)params->bytes}};
+}
+
 /* Is there a file $KILN_FAULT_FILE.<device>? It need not be read, which a worker may not. */
 static bool file_names(const char *device) {
     const char *path = getenv("KILN_FAULT_FILE");
@@ -161,6 +171,8 @@ const struct job_type fault_job = {
     .version = 1,
     .check = check,
     .plan = plan,
+    .variants = variants,
+    .estimate = estimate,
     .run = run,
     .canary_query = "what=canary",
     .canary_format = FORMAT_RAW,

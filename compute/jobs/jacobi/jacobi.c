@@ -17,7 +17,8 @@
 #include <inttypes.h>
 #include <math.h>
 
-#define AUTO_SWEEPS 256    /* more of them take longer than the closed form */
+#define AUTO_SWEEPS 256 /* more of them take longer than the closed form */
+#define CACHE_BYTES (1 << 20)
 #define CLOSED_COST 256    /* of an element in closed form, in updates, about */
 #define ITERATIONS  150000 /* of sweeps that are asked for without saying how many */
 
@@ -201,6 +202,38 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }
 
+enum { SWEEPS_FP32, SWEEPS_FP64, CLOSED };
+
+static const struct work_variant variants[] = {
+    /* job; decoded byte, element, encoded byte, update or step of a transform, all of them */
+    [SWEEPS_FP32] = {"sweeps-fp32", {1e-4, 8e-9, 3e-9, 4e-9, 1.2e-10, 5e-11}},
+    [SWEEPS_FP64] = {"sweeps-fp64", {1e-4, 8e-9, 4e-9, 4e-9, 2.2e-10, 5e-11}},
+    [CLOSED] = {"closed", {1e-4, 8e-9, 5e-9, 4e-9, 1.3e-9, 1e-10}},
+    {NULL},
+};
+
+static void estimate(const void *raw, const struct input *input, const uint8_t *data,
+                     enum format format, bool closely, struct work *work) {
+    const struct jacobi_params *params = raw;
+    bool swept = params->method == METHOD_SWEEPS, fp64 = params->precision == PRECISION_FP64;
+    struct planes planes = {0};
+    double *steps = work->way[0].steps;
+    (void)data;
+    (void)closely;
+    *work = (struct work){.ways = 1,
+                          .way[0].variant = !swept ? CLOSED
+                                            : fp64 ? SWEEPS_FP64
+                                                   : SWEEPS_FP32};
+    planes_shape(input, sample_of(params), &planes);
+    planes_steps(input, &planes, format, params->compression,
+                 format == FORMAT_NPY ? (fp64 ? 8 : 4) : depth_of(params) / 8.0, steps);
+    double count = (double)planes.count;
+    steps[3] = count * (swept ? (double)params->iterations
+                              : log2((double)planes.width * (double)planes.height + 1));
+    /* those of planes that a core's cache does not hold */
+    steps[4] = planes.bytes / (planes.channels + !planes.channels) > CACHE_BYTES ? steps[3] : 0;
+}
+
 /* Enqueues the sweeps and the download of what they did. */
 static enum kiln_status sweeps_launch(struct task *task, const struct planes *b, const void *device,
                                       void *x, struct jacobi_report *report) {
@@ -380,6 +413,8 @@ const struct job_type jacobi_job = {
     .version = 3,
     .check = check,
     .plan = plan,
+    .variants = variants,
+    .estimate = estimate,
     .run = run,
     .canary_query = "iterations=16",
     .canary_format = FORMAT_NPY,

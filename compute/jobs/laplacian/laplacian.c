@@ -93,6 +93,24 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     return plan->result_bytes ? KILN_OK : KILN_JOB_TOO_LARGE;
 }
 
+static const struct work_variant variants[] = {
+    /* job; decoded byte, element, encoded byte */
+    {"all", {5e-5, 8e-9, 1e-9, 3e-9, 1e-12, 1e-12}},
+    {NULL},
+};
+
+static void estimate(const void *raw, const struct input *input, const uint8_t *data,
+                     enum format format, bool closely, struct work *work) {
+    const struct laplacian_params *params = raw;
+    struct planes planes = {0};
+    (void)data;
+    (void)closely;
+    *work = (struct work){.ways = 1};
+    planes_shape(input, SAMPLE_DOUBLE, &planes);
+    planes_steps(input, &planes, format, params->compression, format == FORMAT_NPY ? 4 : 2,
+                 work->way[0].steps);
+}
+
 /* The kernel's sums must not overflow: wide integers are looked through first. */
 static enum kiln_status exact_check(struct task *task, const struct planes *planes) {
     if (planes->sample != SAMPLE_INT32 || task->input->image.depth <= 16)
@@ -238,6 +256,8 @@ const struct job_type laplacian_job = {
     .portable = true,
     .check = check,
     .plan = plan,
+    .variants = variants,
+    .estimate = estimate,
     .run = run,
     .canary_query = "scale=1",
     .canary_format = FORMAT_NPY,

@@ -131,6 +131,9 @@ void lombscargle_check(void *params, const struct input *input, const uint8_t *d
                        struct complaints *complaints);
 enum kiln_status lombscargle_plan(const void *params, const struct input *input, enum format format,
                                   struct plan *plan);
+extern const struct work_variant lombscargle_variants[];
+void lombscargle_estimate(const void *params, const struct input *input, const uint8_t *data,
+                          enum format format, bool closely, struct work *work);
 enum kiln_status lombscargle_run(struct task *task);
 bool lombscargle_alike(const struct job *one, const struct job *other);
 enum kiln_status lombscargle_run_group(struct task *tasks, size_t count);

@@ -269,8 +269,7 @@ static void single_check(const struct mandelbrot_params *params, int64_t fine,
                        "fp32 cannot tell neighbouring samples apart here; fp64 or auto can");
 }
 
-/* Samples along a pixel's side in this format. */
-static int64_t oversampling(const struct mandelbrot_params *params, enum format format) {
+int64_t mandelbrot_oversampling(const struct mandelbrot_params *params, enum format format) {
     return format == FORMAT_PNG ? params->supersample : 1;
 }
 
@@ -286,7 +285,7 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     struct mandelbrot_params *params = raw;
     (void)input;
     (void)data;
-    int64_t fine = oversampling(params, format);
+    int64_t fine = mandelbrot_oversampling(params, format);
     uint64_t samples = (uint64_t)params->width * (uint64_t)params->height * (uint64_t)(fine * fine);
     uint64_t bytes = result_bound(params, format);
     bool vast = bytes == 0 || bytes > limits->arena; /* 0: past all numbers */
@@ -337,7 +336,7 @@ static enum kiln_status plan(const void *raw, const struct input *input, enum fo
     const struct mandelbrot_params *params = raw;
     (void)input;
     uint64_t pixels = (uint64_t)params->width * (uint64_t)params->height;
-    int64_t fine = oversampling(params, format);
+    int64_t fine = mandelbrot_oversampling(params, format);
     plan->result_bytes = result_bound(params, format);
     uint64_t samples = format == FORMAT_PNG ? pixels * (uint64_t)(fine * fine) : pixels;
     plan->device_bytes = samples * 4 + (format == FORMAT_PNG ? pixels * 3 : 0);
@@ -373,6 +372,8 @@ const struct job_type mandelbrot_job = {
     .precision = tell_precision,
     .check = check,
     .plan = plan,
+    .variants = mandelbrot_variants,
+    .estimate = mandelbrot_estimate,
     .run = mandelbrot_run,
     .alike = alike,
     .run_group = mandelbrot_run_group,

@@ -47,6 +47,13 @@ bool mandelbrot_limited(const struct mandelbrot_params *params);
 /** True if the centres of neighbouring samples differ in double precision. */
 bool mandelbrot_resolvable(const struct mandelbrot_params *params);
 
+/** Samples along a pixel's side in this format. */
+int64_t mandelbrot_oversampling(const struct mandelbrot_params *params, enum format format);
+
+extern const struct work_variant mandelbrot_variants[];
+void mandelbrot_estimate(const void *params, const struct input *input, const uint8_t *data,
+                         enum format format, bool closely, struct work *work);
+
 enum kiln_status mandelbrot_run(struct task *task);
 enum kiln_status mandelbrot_run_group(struct task *tasks, size_t count);
 
