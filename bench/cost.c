@@ -374,7 +374,7 @@ int main(int argc, char **argv) {
         }
         predict_and_learn(models, kind, &request, &records[(size_t)kind * requests + i / KINDS]);
         total += request.seconds;
-        if (getenv("BENCH_COST_TRACE")) {
+        if (getenv("BENCH_COST_TRACE") != NULL) {
             struct work work;
             request.type->estimate(request.params, &request.input, request.data, request.format,
                                    true, &work);

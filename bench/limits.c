@@ -59,12 +59,17 @@ static volatile double sink;
         VECTOR x[CHAINS], a = SPREAD((SCALAR)0.9999), b = SPREAD((SCALAR)1e-7);                    \
         SCALAR out[sizeof(VECTOR) / sizeof(SCALAR)];                                               \
         (void)buffers;                                                                             \
-        _Pragma("GCC unroll 12") for (int k = 0; k < CHAINS; k++) x[k] = SPREAD((SCALAR)k);        \
-        for (int i = 0; i < STEPS; i++) {                                                          \
-            _Pragma("GCC unroll 12") for (int k = 0; k < CHAINS; k++) x[k] =                       \
-                k % 4 < (ADDS) ? ADD(x[k], b) : FUSED(x[k], a, b);                                 \
+        _Pragma("GCC unroll 12") for (int k = 0; k < CHAINS; k++) {                                \
+            x[k] = SPREAD((SCALAR)k);                                                              \
         }                                                                                          \
-        _Pragma("GCC unroll 12") for (int k = 1; k < CHAINS; k++) x[0] = ADD(x[0], x[k]);          \
+        for (int i = 0; i < STEPS; i++) {                                                          \
+            _Pragma("GCC unroll 12") for (int k = 0; k < CHAINS; k++) {                            \
+                x[k] = k % 4 < (ADDS) ? ADD(x[k], b) : FUSED(x[k], a, b);                          \
+            }                                                                                      \
+        }                                                                                          \
+        _Pragma("GCC unroll 12") for (int k = 1; k < CHAINS; k++) {                                \
+            x[0] = ADD(x[0], x[k]);                                                                \
+        }                                                                                          \
         memcpy(out, x, sizeof out);                                                                \
         sink = (double)out[0];                                                                     \
         return (double)STEPS * CHAINS * (double)(sizeof(VECTOR) / sizeof(SCALAR)) * (PER);         \
@@ -153,18 +158,21 @@ static double now(void) {
 
 static const char *width_name(void) {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f"))
+    if (__builtin_cpu_supports("avx512f")) {
         return "avx512";
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
         return "avx2";
+    }
 #endif
     return "portable";
 }
 
 static bout bout_choose(const struct limit *limit) {
     const char *width = width_name();
-    if (strcmp(width, "avx512") == 0)
+    if (strcmp(width, "avx512") == 0) {
         return limit->avx512;
+    }
     return strcmp(width, "avx2") == 0 ? limit->avx2 : limit->portable;
 }
 
@@ -175,7 +183,7 @@ static void *worker_run(void *raw) {
     if (buffers.size) {
         buffers.from = aligned_alloc(4096, buffers.size);
         buffers.to = aligned_alloc(4096, buffers.size);
-        if (!buffers.from || !buffers.to) {
+        if (buffers.from == NULL || buffers.to == NULL) {
             fprintf(stderr, "limits: no memory\n");
             exit(1);
         }
@@ -206,8 +214,9 @@ static int limit_measure(const struct limit *limit, int threads, double seconds)
     static struct worker workers[THREADS_MAX];
     pthread_barrier_t barrier;
     double rates[ROUNDS] = {0};
-    if (pthread_barrier_init(&barrier, NULL, (unsigned)threads) != 0)
+    if (pthread_barrier_init(&barrier, NULL, (unsigned)threads) != 0) {
         return -1;
+    }
     for (int i = 0; i < threads; i++) {
         workers[i] = (struct worker){
             .barrier = &barrier, .limit = limit, .bout = bout_choose(limit), .seconds = seconds};
@@ -219,8 +228,9 @@ static int limit_measure(const struct limit *limit, int threads, double seconds)
     }
     for (int i = 0; i < threads; i++) {
         pthread_join(workers[i].thread, NULL);
-        for (int round = 0; round < ROUNDS; round++)
+        for (int round = 0; round < ROUNDS; round++) {
             rates[round] += workers[i].rate[round];
+        }
     }
     pthread_barrier_destroy(&barrier);
     qsort(rates, ROUNDS, sizeof rates[0], double_compare);
@@ -237,11 +247,14 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: limits [SECONDS]\n");
         return 2;
     }
-    if (threads > THREADS_MAX)
+    if (threads > THREADS_MAX) {
         threads = THREADS_MAX;
+    }
     printf("vectors\t%s\t0\t0\ncores\tcount\t%d\t%d\n", width_name(), threads, threads);
-    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++)
-        if (limit_measure(&limits[i], threads, seconds) != 0)
+    for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i++) {
+        if (limit_measure(&limits[i], threads, seconds) != 0) {
             return 1;
+        }
+    }
     return 0;
 }

@@ -47,19 +47,22 @@ static double now_ms(void) {
 
 static void fast_write(const struct picture *picture, int level, struct buffer *out) {
     (void)level;
-    if (png_write(picture, NULL, NULL, out->bytes, out->capacity, &out->size) != KILN_OK)
+    if (png_write(picture, NULL, NULL, out->bytes, out->capacity, &out->size) != KILN_OK) {
         fail("png_write failed");
+    }
 }
 
 static void small_write(const struct picture *picture, int level, struct buffer *out) {
-    if (png_write_small(picture, NULL, level, out->bytes, out->capacity, &out->size) != KILN_OK)
+    if (png_write_small(picture, NULL, level, out->bytes, out->capacity, &out->size) != KILN_OK) {
         fail("png_write_small failed");
+    }
 }
 
 static void buffer_append(png_structp png, png_bytep data, size_t size) {
     struct buffer *out = png_get_io_ptr(png);
-    if (size > out->capacity - out->size)
+    if (size > out->capacity - out->size) {
         png_error(png, "larger than the bound");
+    }
     memcpy(out->bytes + out->size, data, size);
     out->size += size;
 }
@@ -69,9 +72,10 @@ static void libpng_write(const struct picture *picture, int level, struct buffer
     static const int types[] = {0, PNG_COLOR_TYPE_GRAY, PNG_COLOR_TYPE_GRAY_ALPHA,
                                 PNG_COLOR_TYPE_RGB, PNG_COLOR_TYPE_RGB_ALPHA};
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, NULL, NULL, NULL);
-    png_infop info = png ? png_create_info_struct(png) : NULL;
-    if (!info)
+    png_infop info = png != NULL ? png_create_info_struct(png) : NULL;
+    if (info == NULL) {
         fail("libpng failed");
+    }
     size_t row = (size_t)picture->width * picture->channels * picture->depth / 8;
     out->size = 0;
     png_set_write_fn(png, out, buffer_append, NULL);
@@ -79,10 +83,12 @@ static void libpng_write(const struct picture *picture, int level, struct buffer
     png_set_IHDR(png, info, picture->width, picture->height, (int)picture->depth,
                  types[picture->channels], 0, 0, 0);
     png_write_info(png, info);
-    if (picture->depth == 16)
+    if (picture->depth == 16) {
         png_set_swap(png);
-    for (uint32_t y = 0; y < picture->height; y++)
+    }
+    for (uint32_t y = 0; y < picture->height; y++) {
         png_write_row(png, (png_const_bytep)picture->pixels + y * row);
+    }
     png_write_end(png, info);
     png_destroy_write_struct(&png, &info);
 }
@@ -108,8 +114,9 @@ static struct outcome measure(write_fn *write, const struct picture *picture, in
 static void picture_bench(const char *name, const struct picture *picture, unsigned rounds) {
     struct buffer out = {
         .capacity = png_bound(picture->width, picture->height, picture->channels, picture->depth)};
-    if (!out.capacity || !(out.bytes = malloc(out.capacity)))
+    if (!out.capacity || (out.bytes = malloc(out.capacity)) == NULL) {
         fail("no memory");
+    }
     unsigned few = rounds < 5 ? rounds : 5;
     struct outcome best = measure(libpng_write, picture, 6, few, &out);
     struct outcome quick = measure(libpng_write, picture, 1, few, &out);
@@ -130,8 +137,9 @@ static double escape_value(double x, double y) {
         double next = re * re - im * im + x;
         im = 2 * re * im + y;
         re = next;
-        if (re * re + im * im > 0x1p20)
+        if (re * re + im * im > 0x1p20) {
             return n + 1 - log2(log2(hypot(re, im)) / log2(1024));
+        }
     }
     return 0;
 }
@@ -141,25 +149,28 @@ static void mandelbrot_bench(unsigned rounds) {
     static uint8_t rgb[HEIGHT][WIDTH][3];
     uint8_t lut[COLORMAP_BYTES];
     colormap_fill(colormap_find("hot"), lut);
-    for (int y = 0; y < HEIGHT; y++)
+    for (int y = 0; y < HEIGHT; y++) {
         for (int x = 0; x < WIDTH; x++) {
             double value = escape_value(-2.25 + (x + 0.5) * 0.002, 1.25 - (y + 0.5) * 0.002);
             double shade = pow(fmax(value, 0) / 400, 0.3) * 256;
             memcpy(rgb[y][x], lut + 3 * (size_t)fmin(shade, 255), 3);
         }
+    }
     struct picture picture = {WIDTH, HEIGHT, 3, 8, rgb, NULL, NULL};
     picture_bench("mandelbrot", &picture, rounds);
 }
 
 static uint8_t *file_load(const char *path, size_t *size) {
     FILE *file = fopen(path, "rb");
-    if (!file || fseek(file, 0, SEEK_END) != 0)
+    if (file == NULL || fseek(file, 0, SEEK_END) != 0) {
         fail(path);
+    }
     long end = ftell(file);
     uint8_t *bytes = end > 0 ? malloc((size_t)end) : NULL;
     rewind(file);
-    if (!bytes || fread(bytes, 1, (size_t)end, file) != (size_t)end)
+    if (bytes == NULL || fread(bytes, 1, (size_t)end, file) != (size_t)end) {
         fail(path);
+    }
     fclose(file);
     *size = (size_t)end;
     return bytes;
@@ -170,21 +181,23 @@ static void file_bench(const char *path, unsigned rounds) {
     size_t size;
     struct image_info info;
     uint8_t *bytes = file_load(path, &size);
-    if (image_probe(bytes, size, FORMAT_PNG, PIXELS_MAX, &info, why, sizeof why) != KILN_OK)
+    if (image_probe(bytes, size, FORMAT_PNG, PIXELS_MAX, &info, why, sizeof why) != KILN_OK) {
         fail(why);
+    }
     size_t samples = (size_t)info.width * info.height * info.channels;
     int32_t *planes = malloc(samples * sizeof *planes);
     uint16_t *pixels = malloc(samples * sizeof *pixels);
-    if (!planes || !pixels ||
+    if (planes == NULL || pixels == NULL ||
         image_read(NULL, bytes, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why) !=
-            KILN_OK)
+            KILN_OK) {
         fail(why);
+    }
     planes_quantize(NULL, planes, SAMPLE_INT32, info.width, info.height, info.channels, info.depth,
                     0, 1, pixels);
     struct picture picture = {info.width, info.height, info.channels, info.depth,
                               pixels,     NULL,        NULL};
     const char *slash = strrchr(path, '/');
-    picture_bench(slash ? slash + 1 : path, &picture, rounds);
+    picture_bench(slash != NULL ? slash + 1 : path, &picture, rounds);
     free(pixels);
     free(planes);
     free(bytes);
@@ -197,15 +210,18 @@ int main(int count, char **arguments) {
         rounds = (unsigned)strtoul(arguments[2], NULL, 10);
         next = 3;
     }
-    if (rounds < 1 || rounds > ROUNDS_MAX)
+    if (rounds < 1 || rounds > ROUNDS_MAX) {
         fail("--rounds takes 1 to 1000");
+    }
     printf("%-20s %-17s %9s %8s  %13s  %13s  %13s\n", "", "", "libpng 6", "", "libpng 1", "small",
            "fast");
     printf("%-20s %-17s %9s %8s  %5s %7s  %5s %7s  %5s %7s\n", "picture", "w×h×channels×bits",
            "bytes", "ms", "part", "ms", "part", "ms", "part", "ms");
-    if (next == count)
+    if (next == count) {
         mandelbrot_bench(rounds);
-    for (; next < count; next++)
+    }
+    for (; next < count; next++) {
         file_bench(arguments[next], rounds);
+    }
     return 0;
 }

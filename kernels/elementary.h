@@ -99,8 +99,9 @@ static inline double elementary_log2(double x) {
 
 /** 2^t for t ≤ 1000, by the exponential's series; 0 below the normal numbers. */
 static inline double elementary_exp2(double t) {
-    if (!(t >= -1022))
+    if (!(t >= -1022)) {
         return 0;
+    }
     double whole = (t + 0x1.8p52) - 0x1.8p52, scale; /* the nearest whole number */
     double x = (t - whole) * 0.69314718055994531, x2 = x * x, x4 = x2 * x2;
     double low = 1.0 + x + x2 * (1.0 / 2 + x * (1.0 / 6));
@@ -119,8 +120,9 @@ static inline double elementary_sine(double degrees) {
     double x = (degrees - 90 * quarters) * 0.017453292519943295, square = x * x;
     int quarter = (int)(quarters - 4 * floor(quarters / 4)), odd = quarter % 2 != 0;
     double sum = 1;
-    for (int n = odd ? 18 : 19; n > 1; n -= 2)
+    for (int n = odd ? 18 : 19; n > 1; n -= 2) {
         sum = 1 - sum * square / (n * (n - 1));
+    }
     sum = odd ? sum : sum * x;
     return quarter < 2 ? sum : 0 - sum;
 }

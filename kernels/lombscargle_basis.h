@@ -175,8 +175,9 @@ LOMBSCARGLE_INLINE struct lombscargle_pair basis_cosine(const struct basis_circl
    product of all sines has an amplitude at a frequency that is left for its other factor. */
 LOMBSCARGLE_INLINE int basis_free(const double *product, int places, int left, double same) {
     double all = 0.0, most = 0.0;
-    for (int g = 0; g < places; g++)
+    for (int g = 0; g < places; g++) {
         all += product[g] * product[g];
+    }
     for (int q = left; q >= 0; q -= 2) {
         double c = 0.0, s = 0.0;
         for (int g = 0; g < places; g++) {
@@ -205,20 +206,24 @@ LOMBSCARGLE_INLINE int basis_means(const struct lombscargle_basis *basis, double
         for (int k = 0; k < m; k++) {
             product = pair_multiply(product, pair_of(basis->gain[k], 0.0));
             struct lombscargle_pair value = product;
-            if (k & 1)
+            if (k & 1) {
                 value = pair_multiply(value, basis_cosine(&circle, k, sine, cosine));
+            }
             means[k] = g > 0 ? pair_add(means[k], value) : value;
             struct lombscargle_pair factor = basis_sine(&circle, k, sine, cosine);
             product = pair_multiply(product, factor);
             products[g] *= factor.high;
         }
     }
-    if (m < basis->size && basis_free(products, places, basis->size - 1 - m, basis->same))
+    if (m < basis->size && basis_free(products, places, basis->size - 1 - m, basis->same)) {
         return 0;
-    for (int k = 0; k < m; k++)
+    }
+    for (int k = 0; k < m; k++) {
         most = fmax(most, fabs(means[k].high));
-    for (int k = 0; k < m; k++)
+    }
+    for (int k = 0; k < m; k++) {
         normal[basis_cell(m + 1, k)] = means[k].high / most;
+    }
     return 1;
 }
 
@@ -228,10 +233,12 @@ LOMBSCARGLE_INLINE double basis_explained(double *normal, int m, int first, int 
     double explained = 0.0, along = 0.0, length = 0.0;
     for (int k = 0; k < m; k++) {
         double pivot = normal[basis_cell(k, k)], value = normal[basis_cell(m, k)];
-        if (!(pivot > 0.0))
+        if (!(pivot > 0.0)) {
             continue;
-        if (k >= first)
+        }
+        if (k >= first) {
             explained += value * value / pivot;
+        }
         if (means) {
             double mean = normal[basis_cell(m + 1, k)];
             along += value * mean / pivot;
@@ -239,8 +246,9 @@ LOMBSCARGLE_INLINE double basis_explained(double *normal, int m, int first, int 
         }
         for (int i = k + 1; i < m + 1 + means; i++) {
             double factor = normal[basis_cell(i, k)] / pivot;
-            for (int j = k + 1; j <= (i < m ? i : m - 1); j++)
+            for (int j = k + 1; j <= (i < m ? i : m - 1); j++) {
                 normal[basis_cell(i, j)] -= factor * normal[basis_cell(j, k)];
+            }
         }
     }
     return means ? explained - along * (along / length) : explained;
@@ -251,11 +259,13 @@ LOMBSCARGLE_INLINE double basis_explained(double *normal, int m, int first, int 
 LOMBSCARGLE_INLINE double basis_power(const struct lombscargle_model *model,
                                       const struct lombscargle_basis *basis, double *normal) {
     const int m = basis->nodes;
-    if (m == 0 || (m == 1 && model->fit_mean) || !(model->yy > 0.0))
+    if (m == 0 || (m == 1 && model->fit_mean) || !(model->yy > 0.0)) {
         return (double)NAN;
+    }
     int means = model->fit_mean ? 0 : basis_means(basis, normal);
-    if (m == basis->samples && !means)
+    if (m == basis->samples && !means) {
         return 1.0;
+    }
     return basis_explained(normal, m, model->fit_mean ? 1 : 0, means) / model->yy;
 }
 

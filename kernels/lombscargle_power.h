@@ -58,10 +58,12 @@ LOMBSCARGLE_INLINE double lombscargle_power_one(const struct lombscargle_model *
         cs -= c * s;
     }
     double d = cc * ss - cs * cs, all = cc + ss; /* what is nothing may come out below 0 */
-    if (!(model->yy > 0.0))
+    if (!(model->yy > 0.0)) {
         return (double)NAN;
-    if (!(all > model->weak && d > model->weak * all))
+    }
+    if (!(all > model->weak && d > model->weak * all)) {
         return LOMBSCARGLE_WEAK;
+    }
     double p = (ss * yc * yc + cc * ys * ys - 2.0 * cs * yc * ys) / (model->yy * d);
     return p > 0.0 ? p : 0.0;
 }
@@ -131,26 +133,31 @@ LOMBSCARGLE_INLINE double lombscargle_power_many(const struct lombscargle_model 
     const int count = 2 * model->nterms;
     double *b = sums, *m = sums + 3 * count * stride, explained = 0.0;
     int used = 0;
-    if (!(model->yy > 0.0))
+    if (!(model->yy > 0.0)) {
         return (double)NAN;
+    }
     lombscargle_equations(model, sums, stride);
     for (int step = 0; step < count; step++) {
         int pivot = lombscargle_pivot(model, m, stride, used);
-        if (pivot < 0)
+        if (pivot < 0) {
             return LOMBSCARGLE_WEAK;
+        }
         double inverse = 1.0 / m[lombscargle_cell(pivot, pivot) * stride];
         double share = b[pivot * stride] * inverse;
         explained += b[pivot * stride] * share;
         used |= 1 << pivot;
         for (int i = 0; i < count; i++) {
-            if (used >> i & 1)
+            if (used >> i & 1) {
                 continue;
+            }
             double factor = m[lombscargle_cell(i, pivot) * stride] * inverse;
             b[i * stride] -= m[lombscargle_cell(i, pivot) * stride] * share;
-            for (int j = 0; j <= i; j++)
-                if (!(used >> j & 1))
+            for (int j = 0; j <= i; j++) {
+                if (!(used >> j & 1)) {
                     m[lombscargle_cell(i, j) * stride] -=
                         factor * m[lombscargle_cell(j, pivot) * stride];
+                }
+            }
         }
     }
     return explained / model->yy;

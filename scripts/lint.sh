@@ -94,6 +94,7 @@ if [[ ${1:-} == --fix ]]; then
     exit 0
 fi
 check c-layout c_layout
+check c-style c_style
 check python-syntax python_syntax
 check shell-syntax shell_syntax
 check openapi openapi

@@ -83,7 +83,8 @@ void options_help(FILE *file) {
                   "  kiln-bench [options] unix:/PATH/OF/SOCKET\n\n");
     for (size_t i = 0; i < ROWS; i++) {
         char left[64], preset[32] = "";
-        snprintf(left, sizeof left, "--%s %s", rows[i].name, rows[i].value ? rows[i].value : "");
+        snprintf(left, sizeof left, "--%s %s", rows[i].name,
+                 rows[i].value != NULL ? rows[i].value : "");
         if (rows[i].type == OPTION_SIZE) {
             snprintf(preset, sizeof preset, " (%gM)", rows[i].preset / 1048576);
         } else if (rows[i].preset > 0) {

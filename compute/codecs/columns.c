@@ -51,12 +51,15 @@ static bool is_gap(char c) {
 /* Where a name ends: before its unit "(mJy)", "[d]" or its offset "-2450000", " + 2400000.5". */
 static bool name_ends(const struct column_name *name, size_t at) {
     char c = name->text[at];
-    if (c == '(' || c == '[' || c == ',')
+    if (c == '(' || c == '[' || c == ',') {
         return true;
-    if (c != '-' && c != '+')
+    }
+    if (c != '-' && c != '+') {
         return false;
-    for (at++; at < name->size && name->text[at] == ' ';)
+    }
+    for (at++; at < name->size && name->text[at] == ' ';) {
         at++;
+    }
     return at < name->size && name->text[at] >= '0' && name->text[at] <= '9';
 }
 
@@ -74,8 +77,9 @@ static void name_normalise(const struct column_name *name, char normal[COLUMN_TE
             size = 0;
             break;
         }
-        if (gap)
+        if (gap) {
             normal[size++] = '_';
+        }
         gap = false;
         normal[size++] = lower(c);
     }
@@ -86,8 +90,9 @@ static void name_normalise(const struct column_name *name, char normal[COLUMN_TE
    '%', or, of "base=name", this name. False where there is none, or none as short as names are. */
 static bool pattern_apply(const char *pattern, const char *base, char name[COLUMN_TEXT_MAX]) {
     size_t equals = strcspn(pattern, "="), before = strcspn(pattern, "%");
-    if (pattern[equals] == '=' && (strncmp(base, pattern, equals) != 0 || base[equals] != '\0'))
+    if (pattern[equals] == '=' && (strncmp(base, pattern, equals) != 0 || base[equals] != '\0')) {
         return false;
+    }
     int size = pattern[equals] == '=' ? snprintf(name, COLUMN_TEXT_MAX, "%s", pattern + equals + 1)
                                       : snprintf(name, COLUMN_TEXT_MAX, "%.*s%s%s", (int)before,
                                                  pattern, base, pattern + before + 1);
@@ -127,8 +132,9 @@ static void names_list(const struct column_table *table, char *out, size_t size)
 static bool number_parse(const char *text, size_t *number) {
     size_t value = 0;
     for (const char *c = text; *c; c++) {
-        if (*c < '0' || *c > '9' || value > 100000)
+        if (*c < '0' || *c > '9' || value > 100000) {
             return false;
+        }
         value = value * 10 + (size_t)(*c - '0');
     }
     *number = value;
@@ -139,8 +145,9 @@ static bool number_parse(const char *text, size_t *number) {
 static int name_agrees(const struct finder *finder, size_t column, const char *chosen,
                        const char *normal) {
     const struct column_name *name = &finder->table->names[column];
-    if (strlen(chosen) == name->size && strncasecmp(name->text, chosen, name->size) == 0)
+    if (strlen(chosen) == name->size && strncasecmp(name->text, chosen, name->size) == 0) {
         return memcmp(name->text, chosen, name->size) == 0 ? 3 : 2;
+    }
     return normal[0] && strcmp(finder->normal[column], normal) == 0;
 }
 
@@ -160,66 +167,78 @@ static bool choice_find(struct finder *finder, size_t role) {
             found = i;
         }
     }
-    if (best > 0 && same > 1)
+    if (best > 0 && same > 1) {
         return refuse(finder, field, "%d columns are called %s; say which by its number, from 1",
                       same, chosen);
-    if (best == 0 && number_parse(chosen, &number) && number >= 1 && number <= table->count)
+    }
+    if (best == 0 && number_parse(chosen, &number) && number >= 1 && number <= table->count) {
         found = number - 1;
-    if (found == COLUMN_NOWHERE && !table->header && !table->comment)
+    }
+    if (found == COLUMN_NOWHERE && !table->header && !table->comment) {
         return refuse(finder, field,
                       "must be a number from 1 to %zu: the table has that many columns and no "
                       "header",
                       table->count);
+    }
     names_list(table, list, sizeof list);
-    if (found == COLUMN_NOWHERE)
+    if (found == COLUMN_NOWHERE) {
         return refuse(finder, field, "is neither a column nor the number of one; there are %s",
                       list);
+    }
     finder->map->at[role] = found;
     return true;
 }
 
 /* Puts the request's own choices into the map. */
 static bool choices_find(struct finder *finder) {
-    for (size_t i = 0; finder->roles[i].field; i++) {
+    for (size_t i = 0; finder->roles[i].field != NULL; i++) {
         const struct column_role *role = &finder->roles[i];
         const char *text = finder->choices->texts[i];
         finder->map->at[i] = COLUMN_NOWHERE;
         finder->fixed[i] = *text || finder->choices->given[i];
-        bool none = role->patterns && strcasecmp(text, COLUMN_NONE) == 0;
-        if (*text && !none && finder->choices->given[i])
+        bool none = role->patterns != NULL && strcasecmp(text, COLUMN_NONE) == 0;
+        if (*text && !none && finder->choices->given[i]) {
             return refuse(finder, role->choice, "cannot be given beside %s itself", role->field);
-        if (*text && !none && !choice_find(finder, i))
+        }
+        if (*text && !none && !choice_find(finder, i)) {
             return false;
-        for (size_t k = 0; k < i; k++)
-            if (finder->map->at[i] != COLUMN_NOWHERE && finder->map->at[k] == finder->map->at[i])
+        }
+        for (size_t k = 0; k < i; k++) {
+            if (finder->map->at[i] != COLUMN_NOWHERE && finder->map->at[k] == finder->map->at[i]) {
                 return refuse(finder, role->choice, "is the same column as %s",
                               finder->roles[k].choice);
+            }
+        }
     }
     return true;
 }
 
 static bool column_taken(const struct finder *finder, size_t column) {
-    for (size_t i = 0; finder->roles[i].field; i++)
-        if (finder->map->at[i] == column)
+    for (size_t i = 0; finder->roles[i].field != NULL; i++) {
+        if (finder->map->at[i] == column) {
             return true;
+        }
+    }
     return false;
 }
 
 /* Without names: the first columns in the order of the roles. */
 static bool positions_take(struct finder *finder) {
     size_t count = finder->table->count;
-    for (size_t i = 0; finder->roles[i].field; i++) {
+    for (size_t i = 0; finder->roles[i].field != NULL; i++) {
         const struct column_role *role = &finder->roles[i];
-        if (finder->fixed[i])
+        if (finder->fixed[i]) {
             continue;
+        }
         bool fits = count <= COLUMN_ROLES && i < count && !column_taken(finder, i);
-        if (fits)
+        if (fits) {
             finder->map->at[i] = i;
-        else if (!role->patterns)
+        } else if (role->patterns == NULL) {
             return refuse(finder, role->choice,
                           "is needed: there are %zu columns and no header that names them; give "
                           "their numbers, such as %s=1&%s=2",
                           count, finder->roles[0].choice, finder->roles[1].choice);
+        }
     }
     return true;
 }
@@ -240,13 +259,16 @@ static size_t name_find(const struct finder *finder, const char *name, size_t *f
 static size_t partner_find(const struct finder *finder, size_t role, size_t base) {
     const char *const *patterns = finder->roles[role].patterns;
     char name[COLUMN_TEXT_MAX];
-    for (; *patterns && finder->normal[base][0]; patterns++) {
-        if (!pattern_apply(*patterns, finder->normal[base], name))
+    for (; *patterns != NULL && finder->normal[base][0]; patterns++) {
+        if (!pattern_apply(*patterns, finder->normal[base], name)) {
             continue;
-        for (size_t i = 0; i < finder->table->count; i++)
+        }
+        for (size_t i = 0; i < finder->table->count; i++) {
             if (strcmp(finder->normal[i], name) == 0 &&
-                (finder->fixed[role] ? finder->map->at[role] == i : !column_taken(finder, i)))
+                (finder->fixed[role] ? finder->map->at[role] == i : !column_taken(finder, i))) {
                 return i;
+            }
+        }
     }
     return COLUMN_NOWHERE;
 }
@@ -255,22 +277,25 @@ static size_t partner_find(const struct finder *finder, size_t role, size_t base
    before one that has none. `candidates` receives how many columns could have been meant. */
 static bool role_find(struct finder *finder, size_t role, size_t *candidates) {
     const struct column_role *self = &finder->roles[role], *next = self + 1;
-    bool pairs = next->field && next->patterns;
+    bool pairs = next->field != NULL && next->patterns != NULL;
     size_t best = COLUMN_NOWHERE, found = 0;
     bool paired = false;
     *candidates = 0;
-    for (const char *const *name = self->names; *name; name++) {
+    for (const char *const *name = self->names; *name != NULL; name++) {
         size_t count = name_find(finder, *name, &found);
-        if (count == 0 || column_taken(finder, found))
+        if (count == 0 || column_taken(finder, found)) {
             continue;
+        }
         *candidates += 1;
         bool pair = pairs && partner_find(finder, role + 1, found) != COLUMN_NOWHERE;
-        if (best != COLUMN_NOWHERE && (paired || !pair))
+        if (best != COLUMN_NOWHERE && (paired || !pair)) {
             continue;
-        if (count > 1)
+        }
+        if (count > 1) {
             return refuse(finder, self->choice,
                           "is needed: %zu columns are called %s; say which by its number, from 1",
                           count, *name);
+        }
         best = found;
         paired = pair;
     }
@@ -288,12 +313,16 @@ static bool looks_uncertain(const char *name) {
     static const char *const starts[] = {"e_", "err", "sigma", "unc"};
     static const char *const ends[] = {"err",    "error", "errors", "sigma", "unc", "uncertainty",
                                        "uncert", "_std",  "stddev", "_rms",  "_e"};
-    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++)
-        if (strncmp(name, starts[i], strlen(starts[i])) == 0)
+    for (size_t i = 0; i < sizeof starts / sizeof starts[0]; i++) {
+        if (strncmp(name, starts[i], strlen(starts[i])) == 0) {
             return true;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++)
-        if (ends_with(name, ends[i]))
+        }
+    }
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        if (ends_with(name, ends[i])) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -304,8 +333,9 @@ static bool belongs_elsewhere(const struct finder *finder, size_t column, size_t
         const char *other = finder->normal[i];
         size_t size = strlen(other);
         if (i != column && i != base && size > 1 &&
-            (strncmp(name, other, size) == 0 || ends_with(name, other)))
+            (strncmp(name, other, size) == 0 || ends_with(name, other))) {
             return true;
+        }
     }
     return false;
 }
@@ -314,27 +344,32 @@ static bool belongs_elsewhere(const struct finder *finder, size_t column, size_t
 static bool uncertainties_find(struct finder *finder, size_t role, size_t candidates) {
     const struct column_role *self = &finder->roles[role];
     size_t base = finder->map->at[role - 1], found = 0;
-    if (finder->fixed[role] || base == COLUMN_NOWHERE)
+    if (finder->fixed[role] || base == COLUMN_NOWHERE) {
         return true;
+    }
     finder->map->at[role] = partner_find(finder, role, base);
-    for (const char *const *name = self->names; *name && finder->map->at[role] == COLUMN_NOWHERE;
-         name++) {
-        if (name_find(finder, *name, &found) == 0 || column_taken(finder, found))
+    for (const char *const *name = self->names;
+         *name != NULL && finder->map->at[role] == COLUMN_NOWHERE; name++) {
+        if (name_find(finder, *name, &found) == 0 || column_taken(finder, found)) {
             continue;
-        if (candidates > 1)
+        }
+        if (candidates > 1) {
             return refuse(finder, (self - 1)->choice,
                           "is needed: '%s' may belong to any of %zu columns of values", *name,
                           candidates);
+        }
         finder->map->at[role] = found;
     }
-    if (finder->map->at[role] != COLUMN_NOWHERE)
+    if (finder->map->at[role] != COLUMN_NOWHERE) {
         return true;
+    }
     for (size_t i = 0; i < finder->table->count; i++) {
         char shown[4 * SHOWN_MAX];
         struct text text;
         if (column_taken(finder, i) || !looks_uncertain(finder->normal[i]) ||
-            belongs_elsewhere(finder, i, base))
+            belongs_elsewhere(finder, i, base)) {
             continue;
+        }
         text_init(&text, shown, sizeof shown);
         name_show(&text, &finder->table->names[i]);
         return refuse(finder, self->choice,
@@ -350,24 +385,29 @@ static bool nothing_known(const struct finder *finder, bool *in_place) {
     bool nothing = true;
     size_t found;
     *in_place = true;
-    for (size_t i = 0; finder->roles[i].field; i++)
-        for (const char *const *name = finder->roles[i].names; *name; name++)
+    for (size_t i = 0; finder->roles[i].field != NULL; i++) {
+        for (const char *const *name = finder->roles[i].names; *name != NULL; name++) {
             if (name_find(finder, *name, &found) > 0) {
                 nothing = false;
                 *in_place = *in_place && found == i;
             }
-    for (size_t i = 0; i < finder->table->count; i++)
+        }
+    }
+    for (size_t i = 0; i < finder->table->count; i++) {
         if (looks_uncertain(finder->normal[i])) {
             nothing = false;
             *in_place = *in_place && i == COLUMN_ROLES - 1;
         }
+    }
     return nothing;
 }
 
 static bool anything_fixed(const struct finder *finder) {
-    for (size_t i = 0; finder->roles[i].field; i++)
-        if (*finder->choices->texts[i])
+    for (size_t i = 0; finder->roles[i].field != NULL; i++) {
+        if (*finder->choices->texts[i]) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -382,17 +422,24 @@ static bool role_missing(struct finder *finder, size_t role) {
 
 static bool names_find(struct finder *finder) {
     size_t candidates[COLUMN_ROLES] = {0};
-    for (size_t i = 0; finder->roles[i].field; i++)
-        if (!finder->fixed[i] && !finder->roles[i].patterns &&
-            !role_find(finder, i, &candidates[i]))
+    for (size_t i = 0; finder->roles[i].field != NULL; i++) {
+        if (!finder->fixed[i] && finder->roles[i].patterns == NULL &&
+            !role_find(finder, i, &candidates[i])) {
             return false;
-    for (size_t i = 0; finder->roles[i].field; i++)
-        if (!finder->roles[i].patterns && finder->map->at[i] == COLUMN_NOWHERE &&
-            !finder->choices->given[i])
+        }
+    }
+    for (size_t i = 0; finder->roles[i].field != NULL; i++) {
+        if (finder->roles[i].patterns == NULL && finder->map->at[i] == COLUMN_NOWHERE &&
+            !finder->choices->given[i]) {
             return role_missing(finder, i);
-    for (size_t i = 1; finder->roles[i].field; i++)
-        if (finder->roles[i].patterns && !uncertainties_find(finder, i, candidates[i - 1]))
+        }
+    }
+    for (size_t i = 1; finder->roles[i].field != NULL; i++) {
+        if (finder->roles[i].patterns != NULL &&
+            !uncertainties_find(finder, i, candidates[i - 1])) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -409,19 +456,23 @@ bool columns_find(const struct column_role *roles, const struct column_table *ta
                             .why = why,
                             .why_size = why_size};
     bool named = table->header || table->comment, in_place;
-    for (size_t i = 0; named && i < table->count; i++)
+    for (size_t i = 0; named && i < table->count; i++) {
         name_normalise(&table->names[i], finder.normal[i]);
-    if (!choices_find(&finder))
+    }
+    if (!choices_find(&finder)) {
         return false;
-    if (!named)
+    }
+    if (!named) {
         return positions_take(&finder);
+    }
     bool nothing = nothing_known(&finder, &in_place);
     /* Two columns under foreign names can only be meant as they stand; a comment need not be a
        header, unless its words say so. */
     if (!anything_fixed(&finder) &&
         ((nothing && table->count == 2) ||
-         (table->comment && (nothing || (in_place && table->count <= COLUMN_ROLES)))))
+         (table->comment && (nothing || (in_place && table->count <= COLUMN_ROLES))))) {
         return positions_take(&finder);
+    }
     return names_find(&finder);
 }
 
@@ -437,9 +488,10 @@ void column_print(const struct column_table *table, size_t at, char text[COLUMN_
         own = length > 0 && (unsigned char)name->text[i] >= ' ' && name->text[i] != 0x7f;
         i += length;
     }
-    for (size_t i = 0; own && i < table->count; i++)
+    for (size_t i = 0; own && i < table->count; i++) {
         own = i == at || table->names[i].size != name->size ||
               strncasecmp(table->names[i].text, name->text, name->size) != 0;
+    }
     if (own) {
         memcpy(text, name->text, name->size);
         text[name->size] = '\0';

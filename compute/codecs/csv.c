@@ -58,16 +58,18 @@ static struct column_name trimmed(struct column_name span) {
         span.text++;
         span.size--;
     }
-    while (span.size > 0 && is_blank(span.text[span.size - 1]))
+    while (span.size > 0 && is_blank(span.text[span.size - 1])) {
         span.size--;
+    }
     return span;
 }
 
 /* Past blanks that do not separate. */
 static size_t blanks_skip(const struct csv *csv, size_t at) {
     while (at < csv->size && is_blank(csv->text[at]) &&
-           (csv->separator == ' ' || csv->text[at] != csv->separator))
+           (csv->separator == ' ' || csv->text[at] != csv->separator)) {
         at++;
+    }
     return at;
 }
 
@@ -81,8 +83,9 @@ static bool at_separator(const struct csv *csv, size_t at) {
 
 /* The end of the line that `at` lies in. */
 static size_t line_end(const struct csv *csv, size_t at) {
-    while (at < csv->size && !is_end(csv->text[at]))
+    while (at < csv->size && !is_end(csv->text[at])) {
         at++;
+    }
     return at;
 }
 
@@ -95,8 +98,8 @@ static size_t line_skip(const struct csv *csv, size_t end) {
 /* Just behind the last end of a line in the `size` bytes at `at`, 0 for none. */
 static size_t last_end(const struct csv *csv, size_t at, size_t size) {
     const char *start = csv->text + at, *end = memrchr(start, '\n', size);
-    end = end ? end : memrchr(start, '\r', size);
-    return end ? (size_t)(end - csv->text) + 1 : 0;
+    end = end != NULL ? end : memrchr(start, '\r', size);
+    return end != NULL ? (size_t)(end - csv->text) + 1 : 0;
 }
 
 /* A cancellation point where a line begins, at csv->at. The next one is where a line begins too:
@@ -109,10 +112,12 @@ static void line_look(struct csv *csv) {
         return;
     }
     csv->look = stride == left ? csv->size : last_end(csv, csv->at, stride);
-    if (csv->look == 0)
+    if (csv->look == 0) {
         csv->look = left <= CSV_LINE_MAX ? csv->size : last_end(csv, csv->at, CSV_LINE_MAX);
-    if (csv->look == 0)
+    }
+    if (csv->look == 0) {
         csv->status = KILN_MALFORMED;
+    }
 }
 
 /* To the next line that is neither empty nor a comment, which begins at csv->at then; false at the
@@ -121,18 +126,23 @@ static void line_look(struct csv *csv) {
 static bool line_find(struct csv *csv, struct column_name *comment) {
     while (csv->at < csv->size) {
         size_t at = csv->at;
-        if (at >= csv->look)
+        if (at >= csv->look) {
             line_look(csv);
-        if (csv->status != KILN_OK)
+        }
+        if (csv->status != KILN_OK) {
             return false;
+        }
         csv->line++;
-        while (at < csv->size && is_blank(csv->text[at]))
+        while (at < csv->size && is_blank(csv->text[at])) {
             at++;
-        if (!at_end(csv, at) && csv->text[at] != '#')
+        }
+        if (!at_end(csv, at) && csv->text[at] != '#') {
             return true;
+        }
         size_t end = line_end(csv, at);
-        if (comment && end > at)
+        if (comment != NULL && end > at) {
             *comment = (struct column_name){csv->text + at, end - at};
+        }
         csv->at = line_skip(csv, end);
     }
     return false;
@@ -144,23 +154,28 @@ static bool field_next(const struct csv *csv, size_t *at, struct column_name *fi
     size_t start = blanks_skip(csv, *at), end = start;
     if (end < csv->size && csv->text[end] == '"') {
         for (end++; !at_end(csv, end); end++) {
-            if (csv->text[end] != '"')
+            if (csv->text[end] != '"') {
                 continue;
-            if (end + 1 >= csv->size || csv->text[end + 1] != '"')
+            }
+            if (end + 1 >= csv->size || csv->text[end + 1] != '"') {
                 break;
+            }
             end++;
         }
-        if (at_end(csv, end))
+        if (at_end(csv, end)) {
             return false;
+        }
         *field = trimmed((struct column_name){csv->text + start + 1, end - start - 1});
         *at = blanks_skip(csv, end + 1);
         /* of blanks that separate, the last is left to end the field */
-        if (csv->separator == ' ' && *at > end + 1)
+        if (csv->separator == ' ' && *at > end + 1) {
             *at -= 1;
+        }
         return at_end(csv, *at) || at_separator(csv, *at);
     }
-    while (!at_end(csv, end) && !at_separator(csv, end))
+    while (!at_end(csv, end) && !at_separator(csv, end)) {
         end++;
+    }
     *field = trimmed((struct column_name){csv->text + start, end - start});
     *at = end;
     return true;
@@ -168,10 +183,12 @@ static bool field_next(const struct csv *csv, size_t *at, struct column_name *fi
 
 /* Past the separator at *at; false where the line ends there. */
 static bool separator_skip(const struct csv *csv, size_t *at) {
-    if (csv->separator == ' ')
+    if (csv->separator == ' ') {
         *at = blanks_skip(csv, *at);
-    if (at_end(csv, *at))
+    }
+    if (at_end(csv, *at)) {
         return false;
+    }
     *at += csv->separator != ' ';
     return true;
 }
@@ -185,13 +202,17 @@ static bool is_missing(struct column_name field) {
     static const char *const words[] = {"nan", "-nan", "+nan", "null", "none",
                                         "na",  "n/a",  "--",   "-"};
     double limit;
-    if (field.size == 0)
+    if (field.size == 0) {
         return true;
-    if (field.text[0] >= '0' && field.text[0] <= '9')
+    }
+    if (field.text[0] >= '0' && field.text[0] <= '9') {
         return false;
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (span_equal(field, words[i]))
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (span_equal(field, words[i])) {
             return true;
+        }
+    }
     return (field.text[0] == '<' || field.text[0] == '>') && field.size > 1 &&
            decimal_read(field.text + 1, field.size - 1, &limit) == field.size - 1;
 }
@@ -206,8 +227,9 @@ static bool number_read(struct column_name field, double *value) {
         double value;
     } words[] = {{"inf", INFINITY},   {"+inf", INFINITY},      {"infinity", INFINITY},
                  {"-inf", -INFINITY}, {"+infinity", INFINITY}, {"-infinity", -INFINITY}};
-    if (field.size > 0 && decimal_read(field.text, field.size, value) == field.size)
+    if (field.size > 0 && decimal_read(field.text, field.size, value) == field.size) {
         return true;
+    }
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (span_equal(field, words[i].word)) {
             *value = words[i].value;
@@ -220,8 +242,9 @@ static bool number_read(struct column_name field, double *value) {
 /* What ended the reading before its end: csv->status. */
 static enum kiln_status lines_end(const struct reader *reader) {
     struct csv *csv = reader->csv;
-    if (csv->status != KILN_MALFORMED)
+    if (csv->status != KILN_MALFORMED) {
         return csv->status;
+    }
     csv->line++;
     return broken(reader,
                   "the line has more than %zu bytes; were the line ends lost? curl -d strips "
@@ -236,20 +259,24 @@ static bool separator_stands(const struct csv *csv, size_t at, char separator) {
     bool quoted = false;
     for (; !at_end(csv, at); at++) {
         quoted ^= csv->text[at] == '"';
-        if (!quoted && csv->text[at] == separator)
+        if (!quoted && csv->text[at] == separator) {
             return true;
+        }
     }
     return false;
 }
 
 /* Whether the line that begins at `at` has blanks inside. */
 static bool blanks_stand(const struct csv *csv, size_t at) {
-    while (at < csv->size && is_blank(csv->text[at]))
+    while (at < csv->size && is_blank(csv->text[at])) {
         at++;
-    while (!at_end(csv, at) && !is_blank(csv->text[at]))
+    }
+    while (!at_end(csv, at) && !is_blank(csv->text[at])) {
         at++;
-    while (at < csv->size && is_blank(csv->text[at]))
+    }
+    while (at < csv->size && is_blank(csv->text[at])) {
         at++;
+    }
     return !at_end(csv, at);
 }
 
@@ -260,10 +287,12 @@ static char separator_guess(const struct csv *csv, size_t second) {
     static const char candidates[] = ";,\t";
     char first = ' ';
     for (const char *candidate = candidates; *candidate; candidate++) {
-        if (!separator_stands(csv, csv->at, *candidate))
+        if (!separator_stands(csv, csv->at, *candidate)) {
             continue;
-        if (second >= csv->size || separator_stands(csv, second, *candidate))
+        }
+        if (second >= csv->size || separator_stands(csv, second, *candidate)) {
             return *candidate;
+        }
         first = first == ' ' ? *candidate : first;
     }
     return second < csv->size && blanks_stand(csv, second) ? ' ' : first;
@@ -278,16 +307,19 @@ static enum kiln_status names_split(const struct reader *reader, size_t at,
     table->count = 0;
     for (at = csv->separator == ' ' ? blanks_skip(csv, at) : at; more; index++) {
         struct column_name field;
-        if (index == COLUMNS_MAX)
+        if (index == COLUMNS_MAX) {
             return broken(reader,
                           "there are more than %d columns; were the line ends lost? curl -d strips "
                           "them, curl --data-binary does not",
                           COLUMNS_MAX);
-        if (!field_next(csv, &at, &field))
+        }
+        if (!field_next(csv, &at, &field)) {
             return broken(reader, "the quotes of column %zu are not closed", index + 1);
+        }
         table->names[index] = field;
-        if (field.size > 0)
+        if (field.size > 0) {
             table->count = index + 1;
+        }
         more = separator_skip(csv, &at);
     }
     return KILN_OK;
@@ -295,10 +327,12 @@ static enum kiln_status names_split(const struct reader *reader, size_t at,
 
 static bool is_header(const struct column_table *table) {
     double value;
-    for (size_t i = 0; i < table->count; i++)
+    for (size_t i = 0; i < table->count; i++) {
         if (table->names[i].size > 0 &&
-            (is_missing(table->names[i]) || number_read(table->names[i], &value)))
+            (is_missing(table->names[i]) || number_read(table->names[i], &value))) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -313,8 +347,9 @@ static void comment_split(const struct reader *reader, struct column_name commen
                        .size = comment.size,
                        .separator = reader->csv->separator,
                        .line = reader->csv->line};
-    if (!separator_stands(&line, 0, line.separator))
+    if (!separator_stands(&line, 0, line.separator)) {
         line.separator = ' ';
+    }
     const struct reader inner = {.csv = &line, .why = reader->why, .why_size = reader->why_size};
     if (comment.size > 0 && names_split(&inner, 0, &line.table) == KILN_OK &&
         line.table.count == table->count && is_header(&line.table)) {
@@ -337,8 +372,9 @@ enum kiln_status csv_open(struct csv *csv, const char *text, size_t size, char *
     csv->look = 0;
     csv->status = KILN_OK;
     if (!line_find(csv, &comment)) {
-        if (csv->status != KILN_OK)
+        if (csv->status != KILN_OK) {
             return lines_end(&reader);
+        }
         snprintf(why, why_size, "there are no lines of numbers");
         return KILN_MALFORMED;
     }
@@ -346,24 +382,29 @@ enum kiln_status csv_open(struct csv *csv, const char *text, size_t size, char *
     uint64_t line = csv->line;
     csv->at = line_skip(csv, line_end(csv, first));
     size_t second = line_find(csv, NULL) ? csv->at : size;
-    if (csv->status != KILN_OK)
+    if (csv->status != KILN_OK) {
         return lines_end(&reader);
+    }
     csv->at = first;
     csv->line = line;
     csv->separator = separator_guess(csv, second);
     enum kiln_status status = names_split(&reader, csv->at, &csv->table);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
-    if (csv->table.count < 2)
+    }
+    if (csv->table.count < 2) {
         return broken(&reader, "two or three columns are needed: times, values and, if there are "
                                "any, their uncertainties");
+    }
     csv->table.header = is_header(&csv->table);
-    if (csv->table.header)
+    if (csv->table.header) {
         csv->at = line_skip(csv, line_end(csv, csv->at));
-    else
+    } else {
         csv->line--; /* the rows begin with it */
-    if (!csv->table.header && comment.size > 0)
+    }
+    if (!csv->table.header && comment.size > 0) {
         comment_split(&reader, comment);
+    }
     return KILN_OK;
 }
 
@@ -372,8 +413,9 @@ enum kiln_status csv_open(struct csv *csv, const char *text, size_t size, char *
 /* As much of a field as can be shown. */
 static void field_show(struct column_name field, char shown[24]) {
     size_t size = field.size < 23 ? field.size : 23;
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         shown[i] = field.text[i] >= ' ' && field.text[i] <= '~' ? field.text[i] : '?';
+    }
     shown[size] = '\0';
 }
 
@@ -384,12 +426,14 @@ static enum kiln_status field_broken(const struct reader *reader, size_t column,
     size_t digits = 0;
     const char *hint = "";
     field_show(field, shown);
-    while (digits < field.size && field.text[digits] >= '0' && field.text[digits] <= '9')
+    while (digits < field.size && field.text[digits] >= '0' && field.text[digits] <= '9') {
         digits++;
-    if (digits > 0 && digits < field.size && field.text[digits] == ',')
+    }
+    if (digits > 0 && digits < field.size && field.text[digits] == ',') {
         hint = "; decimals have a point";
-    else if (digits == 4 && field.size >= 8 && (field.text[4] == '-' || field.text[4] == '/'))
+    } else if (digits == 4 && field.size >= 8 && (field.text[4] == '-' || field.text[4] == '/')) {
         hint = "; dates must be sent as numbers, such as Julian days";
+    }
     return broken(reader, "column %zu is not a number: '%s'%s", column + 1, shown, hint);
 }
 
@@ -414,12 +458,15 @@ static bool number_next(const struct csv *csv, size_t *at, double *value) {
     size_t start = blanks_skip(csv, *at);
     size_t length = decimal_read(csv->text + start, csv->size - start, value);
     size_t end = start + length;
-    if (length == 0)
+    if (length == 0) {
         return false;
-    if (csv->separator != ' ')
+    }
+    if (csv->separator != ' ') {
         end = blanks_skip(csv, end);
-    if (!at_end(csv, end) && !at_separator(csv, end))
+    }
+    if (!at_end(csv, end) && !at_separator(csv, end)) {
         return false;
+    }
     *at = end;
     return true;
 }
@@ -433,29 +480,34 @@ static enum kiln_status row_read(const struct reader *reader, double values[COLU
         struct column_name field;
         int role = index < csv->table.count ? reader->roles[index] : UNWANTED;
         bool plain = role != UNWANTED && number_next(csv, &at, &values[role]);
-        if (!plain && !field_next(csv, &at, &field))
+        if (!plain && !field_next(csv, &at, &field)) {
             return broken(reader, "the quotes of column %zu are not closed", index + 1);
-        if (index >= csv->table.count && (field.size > 0 || index >= COLUMNS_MAX))
+        }
+        if (index >= csv->table.count && (field.size > 0 || index >= COLUMNS_MAX)) {
             return broken(reader, "there are more columns than in the first line (%zu)",
                           csv->table.count);
+        }
         if (!plain && role != UNWANTED) {
             enum kiln_status status = field_read(reader, index, field, &values[role]);
-            if (status != KILN_OK)
+            if (status != KILN_OK) {
                 return status;
+            }
         }
         found += role != UNWANTED;
         more = separator_skip(csv, &at);
     }
-    if (found < reader->wanted)
+    if (found < reader->wanted) {
         return broken(reader, "there are fewer columns than needed");
+    }
     csv->at = line_skip(csv, at);
     return KILN_OK;
 }
 
 uint64_t csv_rows_bound(const char *text, size_t size) {
     uint64_t lines = 1;
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         lines += text[i] == '\n' || (text[i] == '\r' && (i + 1 == size || text[i + 1] != '\n'));
+    }
     return lines;
 }
 
@@ -475,13 +527,17 @@ enum kiln_status csv_read(struct csv *csv, const struct column_map *map,
     while (line_find(csv, NULL)) {
         double row[COLUMN_ROLES] = {0};
         enum kiln_status status = row_read(&reader, row);
-        if (status != KILN_OK)
+        if (status != KILN_OK) {
             return status;
-        if (*rows == capacity)
+        }
+        if (*rows == capacity) {
             return broken(&reader, "there are more rows than fit");
-        for (size_t i = 0; i < COLUMN_ROLES; i++)
-            if (map->at[i] < csv->table.count)
+        }
+        for (size_t i = 0; i < COLUMN_ROLES; i++) {
+            if (map->at[i] < csv->table.count) {
                 values[i][*rows] = row[i];
+            }
+        }
         ++*rows;
     }
     return lines_end(&reader);

@@ -26,9 +26,11 @@ const struct format_row *format_row(enum format format) {
 }
 
 enum format format_by_name(const char *name) {
-    for (int i = FORMAT_NONE + 1; i < FORMAT_COUNT; i++)
-        if (strcmp(name, rows[i].name) == 0)
+    for (int i = FORMAT_NONE + 1; i < FORMAT_COUNT; i++) {
+        if (strcmp(name, rows[i].name) == 0) {
             return (enum format)i;
+        }
+    }
     return FORMAT_NONE;
 }
 
@@ -40,11 +42,15 @@ static int media_equal(const char *given, size_t size, const char *media) {
 enum format format_by_media(const char *media) {
     media += strspn(media, " \t");
     size_t size = strcspn(media, "; \t");
-    for (int i = FORMAT_NONE + 1; i < FORMAT_COUNT; i++)
-        if (media_equal(media, size, rows[i].media))
+    for (int i = FORMAT_NONE + 1; i < FORMAT_COUNT; i++) {
+        if (media_equal(media, size, rows[i].media)) {
             return (enum format)i;
-    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++)
-        if (media_equal(media, size, aliases[i].media))
+        }
+    }
+    for (size_t i = 0; i < sizeof aliases / sizeof aliases[0]; i++) {
+        if (media_equal(media, size, aliases[i].media)) {
             return aliases[i].format;
+        }
+    }
     return FORMAT_NONE;
 }

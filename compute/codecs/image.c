@@ -47,9 +47,11 @@ static enum format recognise(const uint8_t *bytes, size_t size) {
     } magics[] = {{"\x89PNG", 4, FORMAT_PNG}, {"\x93NUMPY", 6, FORMAT_NPY}, {"P2", 2, FORMAT_PGM},
                   {"P3", 2, FORMAT_PGM},      {"P5", 2, FORMAT_PGM},        {"P6", 2, FORMAT_PGM},
                   {"P7\n", 3, FORMAT_PGM}};
-    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++)
-        if (size >= magics[i].size && memcmp(bytes, magics[i].magic, magics[i].size) == 0)
+    for (size_t i = 0; i < sizeof magics / sizeof magics[0]; i++) {
+        if (size >= magics[i].size && memcmp(bytes, magics[i].magic, magics[i].size) == 0) {
             return magics[i].format;
+        }
+    }
     return FORMAT_NONE;
 }
 
@@ -58,16 +60,18 @@ enum kiln_status image_probe(const void *bytes, size_t size, enum format format,
                              size_t why_size) {
     struct source source = {bytes, size, why, why_size};
     memset(info, 0, sizeof *info);
-    if (format == FORMAT_NONE)
+    if (format == FORMAT_NONE) {
         format = recognise(bytes, size);
-    if ((unsigned)format >= FORMAT_COUNT || !codecs[format].probe) {
+    }
+    if ((unsigned)format >= FORMAT_COUNT || codecs[format].probe == NULL) {
         snprintf(why, why_size, "the bytes are neither PNG, PGM, PPM, PAM nor NPY");
         return KILN_MEDIA_TYPE;
     }
     enum kiln_status status = codecs[format].probe(&source, info);
     info->format = format;
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     uint64_t pixels = (uint64_t)info->width * info->height;
     if (pixels > max_pixels) {
         snprintf(why, why_size, "%u × %u pixels are more than this daemon's %llu (--max-pixels)",
@@ -90,7 +94,7 @@ enum kiln_status image_read(struct thread_pool *pool, const void *bytes, size_t 
                         .planes = planes,
                         .source = &source,
                         .pool = pool};
-    if ((unsigned)info->format >= FORMAT_COUNT || !codecs[info->format].decode) {
+    if ((unsigned)info->format >= FORMAT_COUNT || codecs[info->format].decode == NULL) {
         snprintf(why, why_size, "the bytes are neither PNG, PGM, PPM, PAM nor NPY");
         return KILN_MEDIA_TYPE;
     }
@@ -137,18 +141,21 @@ enum kiln_status sink_samples(const struct sink *sink, uint32_t row, uint32_t ch
     for (size_t done = 0, part; done < count; done += part, at += part) {
         part = count - done < STRETCH ? count - done : STRETCH;
         read(first + done * stride, stride, part, values);
-        for (size_t i = 0; i < part; i++)
+        for (size_t i = 0; i < part; i++) {
             values[i] = sink->scale * (values[i] - sink->offset);
+        }
         bool good;
-        if (sink->sample == SAMPLE_INT32)
+        if (sink->sample == SAMPLE_INT32) {
             good = store_int32(values, part, (int32_t *)sink->planes + at);
-        else if (sink->sample == SAMPLE_FLOAT)
+        } else if (sink->sample == SAMPLE_FLOAT) {
             good = store_float(values, part, (float *)sink->planes + at);
-        else
+        } else {
             good = store_double(values, part, (double *)sink->planes + at);
-        if (!good)
+        }
+        if (!good) {
             return source_broken(sink->source,
                                  "row %u has a value that is not finite or out of range", row);
+        }
     }
     return KILN_OK;
 }
@@ -156,9 +163,10 @@ enum kiln_status sink_samples(const struct sink *sink, uint32_t row, uint32_t ch
 enum kiln_status sink_pixels(const struct sink *sink, uint32_t row, uint32_t x, uint32_t count,
                              samples_reader *read, const uint8_t *pixels, size_t item) {
     enum kiln_status status = KILN_OK;
-    for (uint32_t channel = 0; channel < sink->channels && status == KILN_OK; channel++)
+    for (uint32_t channel = 0; channel < sink->channels && status == KILN_OK; channel++) {
         status = sink_samples(sink, row, channel, x, count, read, pixels + channel * item,
                               item * sink->channels);
+    }
     return status;
 }
 
@@ -174,8 +182,9 @@ struct image_rows {
 static enum kiln_status rows_store(const struct sink *sink, sink_row *store, const void *context,
                                    uint32_t first, uint32_t count) {
     enum kiln_status status = KILN_OK;
-    for (uint32_t i = 0; i < count && status == KILN_OK; i++)
+    for (uint32_t i = 0; i < count && status == KILN_OK; i++) {
         status = store(sink, first + i, context);
+    }
     return status;
 }
 
@@ -189,16 +198,18 @@ static void rows_run(void *context, size_t chunk, int slot) {
     sink.source = &source;
     uint32_t first = (uint32_t)chunk * rows->each, left = sink.height - first;
     if (rows_store(&sink, rows->store, rows->context, first,
-                   left < rows->each ? left : rows->each) != KILN_OK)
+                   left < rows->each ? left : rows->each) != KILN_OK) {
         atomic_store(&rows->bad, true);
+    }
 }
 
 enum kiln_status sink_rows(const struct sink *sink, sink_row *store, const void *context) {
     enum { CHUNK = 1 << 16 }; /* samples */
     size_t row = (size_t)sink->width * sink->channels;
     uint32_t each = row >= CHUNK ? 1 : (uint32_t)(CHUNK / row);
-    if (!sink->pool || sink->height <= each)
+    if (sink->pool == NULL || sink->height <= each) {
         return rows_store(sink, store, context, 0, sink->height);
+    }
     struct image_rows rows = {.sink = sink, .store = store, .context = context, .each = each};
     thread_pool_run(sink->pool, rows_run, &rows, (sink->height - 1) / each + 1);
     return atomic_load(&rows.bad) ? rows_store(sink, store, context, 0, sink->height) : KILN_OK;

@@ -23,9 +23,11 @@ void json_value_make(const char *text, size_t size, struct json_value *value) {
     } types[] = {{'{', JSON_OBJECT}, {'[', JSON_ARRAY}, {'"', JSON_STRING},
                  {'t', JSON_TRUE},   {'f', JSON_FALSE}, {'n', JSON_NULL}};
     *value = (struct json_value){JSON_NUMBER, text, size};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (size > 0 && text[0] == types[i].first)
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (size > 0 && text[0] == types[i].first) {
             value->type = types[i].type;
+        }
+    }
 }
 
 static bool is_space(char c) {
@@ -34,15 +36,17 @@ static bool is_space(char c) {
 
 /* Past white space and the comma before a member or element. */
 static size_t gap_skip(const char *text, size_t size, size_t at) {
-    while (at < size && (is_space(text[at]) || text[at] == ','))
+    while (at < size && (is_space(text[at]) || text[at] == ',')) {
         at++;
+    }
     return at;
 }
 
 /* Past the string that starts at `at`. */
 static size_t string_skip(const char *text, size_t size, size_t at) {
-    for (at++; at < size && text[at] != '"'; at++)
+    for (at++; at < size && text[at] != '"'; at++) {
         at += text[at] == '\\';
+    }
     return at < size ? at + 1 : size;
 }
 
@@ -52,29 +56,34 @@ static size_t value_skip(const char *text, size_t size, size_t at) {
         char c = text[at];
         if (c == '"') {
             at = string_skip(text, size, at);
-            if (depth == 0)
+            if (depth == 0) {
                 return at;
+            }
             continue;
         }
         bool closing = c == ']' || c == '}';
-        if (closing && depth == 0)
+        if (closing && depth == 0) {
             return at;
+        }
         depth += c == '[' || c == '{';
         depth -= closing;
         at++;
-        if (closing && depth == 0)
+        if (closing && depth == 0) {
             return at;
+        }
         /* a number or word ends before whatever cannot be part of one */
-        if (depth == 0 && (at == size || is_space(text[at]) || strchr(",]}", text[at])))
+        if (depth == 0 && (at == size || is_space(text[at]) || strchr(",]}", text[at]) != NULL)) {
             return at;
+        }
     }
     return size;
 }
 
 bool json_next_element(const struct json_value *array, size_t *cursor, struct json_value *value) {
     size_t at = gap_skip(array->text, array->size, *cursor == 0 ? 1 : *cursor);
-    if (at >= array->size || array->text[at] == ']')
+    if (at >= array->size || array->text[at] == ']') {
         return false;
+    }
     size_t end = value_skip(array->text, array->size, at);
     json_value_make(array->text + at, end - at, value);
     *cursor = end;
@@ -83,17 +92,19 @@ bool json_next_element(const struct json_value *array, size_t *cursor, struct js
 
 static unsigned hex4(const char *text) {
     unsigned value = 0;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         value = value * 16 +
                 (text[i] <= '9' ? (unsigned)text[i] - '0' : ((unsigned)text[i] | 0x20) - 'a' + 10);
+    }
     return value & 0xffff;
 }
 
 static size_t utf8_encode(unsigned code, char out[4]) {
     size_t length = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     static const unsigned char lead[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
-    for (size_t i = length - 1; i > 0; i--, code >>= 6)
+    for (size_t i = length - 1; i > 0; i--, code >>= 6) {
         out[i] = (char)(0x80 | (code & 0x3f));
+    }
     out[0] = (char)(lead[length] | code);
     return length;
 }
@@ -109,7 +120,7 @@ static size_t unescape(const char *text, size_t size, size_t *at, char out[4]) {
     char letter = text[*at + 1];
     if (letter != 'u') {
         const char *place = strchr(from, letter);
-        out[0] = place && letter ? to[place - from] : letter;
+        out[0] = place != NULL && letter ? to[place - from] : letter;
         *at += 2;
         return 1;
     }
@@ -152,8 +163,9 @@ static size_t decode(const struct json_value *value, char *out, size_t capacity,
         }
         length += count;
     }
-    if (capacity > 0)
+    if (capacity > 0) {
         out[*kept] = '\0';
+    }
     return length;
 }
 
@@ -166,10 +178,12 @@ size_t json_string(const struct json_value *value, char *out, size_t capacity) {
 static void decode_key(const struct json_value *value, char *key, size_t key_size) {
     static const char more[] = "\xe2\x80\xa6";
     size_t kept;
-    if (decode(value, key, key_size, "\xef\xbf\xbd", 3, &kept) < key_size || key_size < 4)
+    if (decode(value, key, key_size, "\xef\xbf\xbd", 3, &kept) < key_size || key_size < 4) {
         return;
-    while (kept > 0 && (kept > key_size - 4 || ((unsigned char)key[kept] & 0xc0) == 0x80))
+    }
+    while (kept > 0 && (kept > key_size - 4 || ((unsigned char)key[kept] & 0xc0) == 0x80)) {
         kept--;
+    }
     memcpy(key + kept, more, sizeof more);
 }
 
@@ -177,14 +191,16 @@ bool json_next_member(const struct json_value *object, size_t *cursor, char *key
                       struct json_value *value) {
     const char *text = object->text;
     size_t size = object->size, at = gap_skip(text, size, *cursor == 0 ? 1 : *cursor);
-    if (at >= size || text[at] != '"')
+    if (at >= size || text[at] != '"') {
         return false;
+    }
     size_t end = string_skip(text, size, at);
     struct json_value name = {JSON_STRING, text + at, end - at};
     decode_key(&name, key, key_size);
     at = end;
-    while (at < size && (is_space(text[at]) || text[at] == ':'))
+    while (at < size && (is_space(text[at]) || text[at] == ':')) {
         at++;
+    }
     end = value_skip(text, size, at);
     json_value_make(text + at, end - at, value);
     *cursor = end;
@@ -196,9 +212,11 @@ struct json_value json_member(const struct json_value *object, const char *name)
     char key[32];
     size_t cursor = 0;
     while (object->type == JSON_OBJECT &&
-           json_next_member(object, &cursor, key, sizeof key, &value))
-        if (strcmp(key, name) == 0)
+           json_next_member(object, &cursor, key, sizeof key, &value)) {
+        if (strcmp(key, name) == 0) {
             return value;
+        }
+    }
     return (struct json_value){.type = JSON_NULL, .text = "null", .size = 4};
 }
 
@@ -214,8 +232,9 @@ size_t json_numbers(const struct json_value *array, bool gaps, double *out, size
     size_t size = array->size, at = 1, count = 0;
     for (;;) {
         at = gap_skip(text, size, at);
-        if (at >= size || text[at] == ']')
+        if (at >= size || text[at] == ']') {
             return count;
+        }
         double number;
         size_t length = decimal_read(text + at, size - at, &number);
         if (length == 0 && gaps && size - at >= 4 && memcmp(text + at, "null", 4) == 0) {
@@ -226,8 +245,9 @@ size_t json_numbers(const struct json_value *array, bool gaps, double *out, size
             *bad = count;
             return SIZE_MAX;
         }
-        if (count < capacity)
+        if (count < capacity) {
             out[count] = number;
+        }
         count++;
         at += length;
         if (count % NUMBERS_STRIDE == 0 && cancel_point(NUMBERS_STRIDE * (length + 1))) {

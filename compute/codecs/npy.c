@@ -23,15 +23,17 @@ struct cursor {
 static void space_skip(struct cursor *cursor) {
     while (cursor->at < cursor->size &&
            (cursor->text[cursor->at] == ' ' || cursor->text[cursor->at] == '\n' ||
-            cursor->text[cursor->at] == '\t'))
+            cursor->text[cursor->at] == '\t')) {
         cursor->at++;
+    }
 }
 
 /* Takes the character, after white space, if it is next. */
 static bool take(struct cursor *cursor, char c) {
     space_skip(cursor);
-    if (cursor->at >= cursor->size || cursor->text[cursor->at] != c)
+    if (cursor->at >= cursor->size || cursor->text[cursor->at] != c) {
         return false;
+    }
     cursor->at++;
     return true;
 }
@@ -39,8 +41,10 @@ static bool take(struct cursor *cursor, char c) {
 static bool take_word(struct cursor *cursor, const char *word) {
     size_t length = strlen(word);
     space_skip(cursor);
-    if (cursor->size - cursor->at < length || memcmp(cursor->text + cursor->at, word, length) != 0)
+    if (cursor->size - cursor->at < length ||
+        memcmp(cursor->text + cursor->at, word, length) != 0) {
         return false;
+    }
     cursor->at += length;
     return true;
 }
@@ -49,16 +53,18 @@ static bool take_word(struct cursor *cursor, const char *word) {
 static bool take_string(struct cursor *cursor, char out[32]) {
     char quote = '\'';
     size_t length = 0;
-    if (!take(cursor, quote) && !take(cursor, quote = '"'))
+    if (!take(cursor, quote) && !take(cursor, quote = '"')) {
         return false;
+    }
     for (; cursor->at < cursor->size; length++) {
         char c = cursor->text[cursor->at++];
         if (c == quote) {
             out[length] = '\0';
             return true;
         }
-        if (c == '\\' || c < ' ' || length == 31)
+        if (c == '\\' || c < ' ' || length == 31) {
             return false;
+        }
         out[length] = c;
     }
     return false;
@@ -69,38 +75,47 @@ static const char *take_dimension(struct cursor *cursor, uint64_t *value) {
     *value = 0;
     for (; cursor->at < cursor->size; cursor->at++) {
         unsigned digit = (unsigned)(unsigned char)cursor->text[cursor->at] - '0';
-        if (digit > 9)
+        if (digit > 9) {
             break;
-        if (*value > (UINT64_MAX - digit) / 10)
+        }
+        if (*value > (UINT64_MAX - digit) / 10) {
             return "a dimension is too large";
+        }
         *value = *value * 10 + digit;
     }
-    if (cursor->at == start)
+    if (cursor->at == start) {
         return "a dimension is not a number ≥ 0";
+    }
     take(cursor, 'L'); /* Python 2 wrote long integers so */
     return NULL;
 }
 
 static const char *take_shape(struct cursor *cursor, struct npy *npy) {
-    if (!take(cursor, '('))
+    if (!take(cursor, '(')) {
         return "the shape is not a tuple";
+    }
     npy->dimensions = 0;
     npy->count = 1;
     for (bool comma = true; !take(cursor, ')');) {
-        if (!comma)
+        if (!comma) {
             return "the shape is not a tuple";
-        if (npy->dimensions == NPY_DIMENSIONS_MAX)
+        }
+        if (npy->dimensions == NPY_DIMENSIONS_MAX) {
             return "the array has too many dimensions";
+        }
         space_skip(cursor);
         uint64_t *dimension = &npy->shape[npy->dimensions++];
         const char *problem = take_dimension(cursor, dimension);
-        if (problem)
+        if (problem != NULL) {
             return problem;
+        }
         comma = take(cursor, ',');
-        if (npy->dimensions == 1 && !comma)
+        if (npy->dimensions == 1 && !comma) {
             return "the shape is not a tuple"; /* (3) is a number in Python */
-        if (__builtin_mul_overflow(npy->count, *dimension, &npy->count))
+        }
+        if (__builtin_mul_overflow(npy->count, *dimension, &npy->count)) {
             return "the shape is too large";
+        }
     }
     return NULL;
 }
@@ -108,18 +123,23 @@ static const char *take_shape(struct cursor *cursor, struct npy *npy) {
 static const char *take_type(struct cursor *cursor, struct npy *npy) {
     char text[32];
     space_skip(cursor);
-    if (cursor->at < cursor->size && cursor->text[cursor->at] == '[')
+    if (cursor->at < cursor->size && cursor->text[cursor->at] == '[') {
         return "structured arrays are not accepted";
-    if (!take_string(cursor, text))
+    }
+    if (!take_string(cursor, text)) {
         return "the type is not a string";
-    char order = strchr("<>=|", text[0]) && text[0] ? text[0] : '=';
+    }
+    char order = strchr("<>=|", text[0]) != NULL && text[0] ? text[0] : '=';
     const char *type = text + (text[0] == order);
-    if (strlen(type) != 2 || type[1] < '1' || type[1] > '8')
+    if (strlen(type) != 2 || type[1] < '1' || type[1] > '8') {
         return "the type is not one of bool, int, uint and float of 1 to 8 bytes";
+    }
     npy->kind = type[0];
     npy->item = (uint32_t)(type[1] - '0');
-    if (!samples_reader_find(npy->kind, npy->item, false) || (order == '|' && npy->item > 1))
+    if (samples_reader_find(npy->kind, npy->item, false) == NULL ||
+        (order == '|' && npy->item > 1)) {
         return "the type is not one of bool, int, uint and float of 1 to 8 bytes";
+    }
     bool little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
     npy->swapped = npy->item > 1 && order == (little ? '>' : '<');
     return NULL;
@@ -137,44 +157,56 @@ static const char *take_members(struct cursor *cursor, struct npy *npy) {
     } members[] = {{"descr", take_type}, {"fortran_order", take_order}, {"shape", take_shape}};
     unsigned seen = 0;
     char key[32];
-    if (!take(cursor, '{'))
+    if (!take(cursor, '{')) {
         return "the header is not a dictionary";
+    }
     for (bool comma = true; !take(cursor, '}');) {
         size_t i = 0;
-        if (!comma || !take_string(cursor, key) || !take(cursor, ':'))
+        if (!comma || !take_string(cursor, key) || !take(cursor, ':')) {
             return "the header is not a dictionary";
-        while (i < 3 && strcmp(members[i].name, key) != 0)
+        }
+        while (i < 3 && strcmp(members[i].name, key) != 0) {
             i++;
-        if (i == 3 || (seen & 1u << i))
+        }
+        if (i == 3 || (seen & 1u << i)) {
             return "the header has an unknown or repeated key";
+        }
         seen |= 1u << i;
         const char *problem = members[i].take(cursor, npy);
-        if (problem)
+        if (problem != NULL) {
             return problem;
+        }
         comma = take(cursor, ',');
     }
     space_skip(cursor);
-    if (cursor->at < cursor->size)
+    if (cursor->at < cursor->size) {
         return "there is something after the header's dictionary";
+    }
     return seen == KEY_ALL ? NULL : "the header lacks one of descr, fortran_order and shape";
 }
 
 /* The place of the dictionary, from magic, version and length. */
 static const char *find_header(const uint8_t *bytes, size_t size, struct cursor *cursor) {
-    if (size < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0)
+    if (size < 10 || memcmp(bytes, "\x93NUMPY", 6) != 0) {
         return "the magic bytes are missing";
-    if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0)
+    }
+    if (bytes[6] < 1 || bytes[6] > 3 || bytes[7] != 0) {
         return "the version is not 1.0, 2.0 or 3.0";
+    }
     size_t start = bytes[6] == 1 ? 10 : 12;
-    if (size < start)
+    if (size < start) {
         return "the file ends inside the header";
+    }
     uint64_t length = bytes[8] | (uint64_t)bytes[9] << 8;
-    if (bytes[6] > 1)
+    if (bytes[6] > 1) {
         length |= (uint64_t)bytes[10] << 16 | (uint64_t)bytes[11] << 24;
-    if (length > NPY_HEADER_MAX)
+    }
+    if (length > NPY_HEADER_MAX) {
         return "the header is too long";
-    if (length > size - start)
+    }
+    if (length > size - start) {
         return "the file ends inside the header";
+    }
     *cursor = (struct cursor){(const char *)bytes + start, (size_t)length, 0};
     return NULL;
 }
@@ -185,17 +217,20 @@ enum kiln_status npy_parse(const void *bytes, size_t size, bool whole, struct np
     uint64_t total;
     memset(npy, 0, sizeof *npy);
     const char *problem = find_header(bytes, size, &cursor);
-    if (!problem)
+    if (problem == NULL) {
         problem = take_members(&cursor, npy);
-    if (!problem) {
-        npy->data = (size_t)(cursor.text - (const char *)bytes) + cursor.size;
-        if (__builtin_mul_overflow(npy->count, (uint64_t)npy->item, &total))
-            problem = "the shape is too large";
-        else if (whole && total > size - npy->data)
-            problem = "the file ends before its data does";
     }
-    if (!problem)
+    if (problem == NULL) {
+        npy->data = (size_t)(cursor.text - (const char *)bytes) + cursor.size;
+        if (__builtin_mul_overflow(npy->count, (uint64_t)npy->item, &total)) {
+            problem = "the shape is too large";
+        } else if (whole && total > size - npy->data) {
+            problem = "the file ends before its data does";
+        }
+    }
+    if (problem == NULL) {
         return KILN_OK;
+    }
     snprintf(why, why_size, "NPY: %s", problem);
     return KILN_MALFORMED;
 }
@@ -222,15 +257,18 @@ size_t npy_write_header(void *out, size_t capacity, const char *dtype, const uin
     char text[NPY_WRITE_MAX];
     int at =
         snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': False, 'shape': (", dtype);
-    for (uint32_t d = 0; d < dimensions && at >= 0 && at < (int)sizeof text; d++)
+    for (uint32_t d = 0; d < dimensions && at >= 0 && at < (int)sizeof text; d++) {
         at += snprintf(text + at, sizeof text - (size_t)at, "%s%llu%s", d ? " " : "",
                        (unsigned long long)shape[d],
                        dimensions == 1 || d + 1 < dimensions ? "," : "");
-    if (at >= 0 && at < (int)sizeof text)
+    }
+    if (at >= 0 && at < (int)sizeof text) {
         at += snprintf(text + at, sizeof text - (size_t)at, "), }");
+    }
     size_t total = ((size_t)at + 10 + 1 + 63) / 64 * 64;
-    if (at < 0 || total > NPY_WRITE_MAX || total > capacity)
+    if (at < 0 || total > NPY_WRITE_MAX || total > capacity) {
         return 0;
+    }
     uint8_t *bytes = out;
     memcpy(bytes, "\x93NUMPY\x01\x00", 8);
     bytes[8] = (uint8_t)(total - 10);

@@ -8,15 +8,19 @@ static enum kiln_status header_read(const struct source *source, struct npy *npy
                                     struct image_info *info) {
     enum kiln_status status =
         npy_parse(source->bytes, source->size, true, npy, source->why, source->why_size);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
-    if (npy->dimensions < 2 || npy->dimensions > 3)
+    }
+    if (npy->dimensions < 2 || npy->dimensions > 3) {
         return source_broken(source, "NPY: an image has the shape (h, w) or (h, w, c)");
+    }
     uint64_t channels = npy->dimensions == 3 ? npy->shape[2] : 1;
-    if (channels < 1 || channels > 4)
+    if (channels < 1 || channels > 4) {
         return source_broken(source, "NPY: an image has 1 to 4 channels");
-    if (npy->count == 0 || npy->shape[0] > UINT32_MAX || npy->shape[1] > UINT32_MAX)
+    }
+    if (npy->count == 0 || npy->shape[0] > UINT32_MAX || npy->shape[1] > UINT32_MAX) {
         return source_broken(source, "NPY: the image's sides must be from 1 to 2^32 - 1");
+    }
     *info = (struct image_info){.format = FORMAT_NPY,
                                 .width = (uint32_t)npy->shape[1],
                                 .height = (uint32_t)npy->shape[0],
@@ -50,9 +54,11 @@ enum kiln_status npy_decode(const struct source *source, const struct image_info
     struct npy npy;
     struct image_info now;
     enum kiln_status status = header_read(source, &npy, &now);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
-    if (!image_info_equal(&now, info))
+    }
+    if (!image_info_equal(&now, info)) {
         return source_broken(source, "NPY: the header has changed");
+    }
     return sink_rows(sink, row_store, &npy);
 }

@@ -26,11 +26,13 @@ static bool is_space(uint8_t c) {
 /* Past white space and comments, which reach from # to the end of the line. */
 static size_t gap_skip(const struct source *source, size_t at) {
     for (; at < source->size; at++) {
-        if (source->bytes[at] == '#')
-            while (at + 1 < source->size && source->bytes[at + 1] != '\n')
+        if (source->bytes[at] == '#') {
+            while (at + 1 < source->size && source->bytes[at + 1] != '\n') {
                 at++;
-        else if (!is_space(source->bytes[at]))
+            }
+        } else if (!is_space(source->bytes[at])) {
             break;
+        }
     }
     return at;
 }
@@ -42,11 +44,13 @@ static bool number_read(const struct source *source, size_t *at, uint32_t *value
     uint64_t number = 0;
     for (; *at < source->size; ++*at) {
         unsigned digit = (unsigned)source->bytes[*at] - '0';
-        if (digit > 9)
+        if (digit > 9) {
             break;
+        }
         number = number * 10 + digit;
-        if (number > UINT32_MAX)
+        if (number > UINT32_MAX) {
             return false;
+        }
     }
     *value = (uint32_t)number;
     return *at > start &&
@@ -60,10 +64,12 @@ static enum kiln_status plain_header_read(const struct source *source, struct he
     size_t at = 2;
     if (source->size < 3 || (!is_space(source->bytes[2]) && source->bytes[2] != '#') ||
         !number_read(source, &at, &header->width) || !number_read(source, &at, &header->height) ||
-        !number_read(source, &at, &header->top))
+        !number_read(source, &at, &header->top)) {
         return source_broken(source, "PGM: width, height and maxval are not three numbers");
-    if (at >= source->size || !is_space(source->bytes[at]))
+    }
+    if (at >= source->size || !is_space(source->bytes[at])) {
         return source_broken(source, "PGM: the file ends after its header");
+    }
     header->data = at + 1;
     return KILN_OK;
 }
@@ -72,8 +78,9 @@ static enum kiln_status plain_header_read(const struct source *source, struct he
 static bool word_take(const struct source *source, size_t *at, const char *word) {
     size_t length = strlen(word);
     if (source->size - *at <= length || memcmp(source->bytes + *at, word, length) != 0 ||
-        !is_space(source->bytes[*at + length]))
+        !is_space(source->bytes[*at + length])) {
         return false;
+    }
     *at += length;
     return true;
 }
@@ -90,22 +97,28 @@ static enum kiln_status pam_header_read(const struct source *source, struct head
     size_t at = 2;
     for (;;) {
         at = gap_skip(source, at);
-        if (word_take(source, &at, "ENDHDR"))
+        if (word_take(source, &at, "ENDHDR")) {
             break;
+        }
         bool known = word_take(source, &at, "TUPLTYPE");
-        if (known)
-            while (at < source->size && source->bytes[at] != '\n')
+        if (known) {
+            while (at < source->size && source->bytes[at] != '\n') {
                 at++;
+            }
+        }
         for (size_t i = 0; i < 4 && !known; i++) {
             known = word_take(source, &at, words[i].word);
-            if (known && (*words[i].value != 0 || !number_read(source, &at, words[i].value)))
+            if (known && (*words[i].value != 0 || !number_read(source, &at, words[i].value))) {
                 return source_broken(source, "PAM: %s is not one number", words[i].word);
+            }
         }
-        if (!known)
+        if (!known) {
             return source_broken(source, "PAM: the header has an unknown line or no ENDHDR");
+        }
     }
-    if (source->bytes[at] != '\n')
+    if (source->bytes[at] != '\n') {
         return source_broken(source, "PAM: ENDHDR is not alone on its line");
+    }
     header->data = at + 1;
     return KILN_OK;
 }
@@ -120,38 +133,46 @@ static void quantum_find(const struct source *source, struct quantum *quantum) {
     static const char key[] = "\n# " QUANTUM_KEY " ";
     const char *text = (const char *)source->bytes + 2;
     size_t left = source->size - 2, size = sizeof key - 1;
-    if (left <= size || memcmp(text, key, size) != 0)
+    if (left <= size || memcmp(text, key, size) != 0) {
         return;
+    }
     left = left - size < QUANTUM_MAX ? left - size : QUANTUM_MAX;
     const char *end = memchr(text + size, '\n', left);
-    if (end)
+    if (end != NULL) {
         quantum_read(text + size, (size_t)(end - text) - size, quantum);
+    }
 }
 
 static enum kiln_status header_read(const struct source *source, struct header *header) {
     memset(header, 0, sizeof *header);
     if (source->size < 3 || source->bytes[0] != 'P' || !source->bytes[1] ||
-        !strchr("23567", source->bytes[1]))
+        strchr("23567", source->bytes[1]) == NULL) {
         return source_broken(source, "PGM: the magic bytes P2, P3, P5, P6 or P7 are missing");
+    }
     enum kiln_status status = source->bytes[1] == '7' ? pam_header_read(source, header)
                                                       : plain_header_read(source, header);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     quantum_find(source, &header->quantum);
-    if (header->width == 0 || header->height == 0)
+    if (header->width == 0 || header->height == 0) {
         return source_broken(source, "PGM: width and height must be at least 1");
-    if (header->channels < 1 || header->channels > 4)
+    }
+    if (header->channels < 1 || header->channels > 4) {
         return source_broken(source, "PAM: an image has 1 to 4 channels");
-    if (header->top < 1 || header->top > 65535)
+    }
+    if (header->top < 1 || header->top > 65535) {
         return source_broken(source, "PGM: maxval must be from 1 to 65535");
+    }
     /* The least that the data can take: a text sample is a digit and, but for the last, a gap. */
     uint64_t samples, least;
     if (__builtin_mul_overflow((uint64_t)header->width * header->height, (uint64_t)header->channels,
                                &samples) ||
         __builtin_mul_overflow(samples, header->text ? 2 : item_size(header), &least) ||
-        least - header->text > source->size - header->data)
+        least - header->text > source->size - header->data) {
         return source_broken(source, "PGM: the file ends before its %u × %u pixels do",
                              header->width, header->height);
+    }
     return KILN_OK;
 }
 
@@ -167,16 +188,18 @@ static void info_fill(const struct header *header, struct image_info *info) {
 enum kiln_status pgm_probe(const struct source *source, struct image_info *info) {
     struct header header;
     enum kiln_status status = header_read(source, &header);
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         info_fill(&header, info);
+    }
     return status;
 }
 
 /* Checks binary samples against maxval; where it is 255 or 65535 all of them are good. */
 static bool samples_check(const struct header *header, const uint8_t *pixels, size_t count) {
     bool wide = header->top > 255, good = true;
-    if (header->top == 255 || header->top == 65535)
+    if (header->top == 255 || header->top == 65535) {
         return true;
+    }
     for (size_t i = 0; i < count; i++) {
         unsigned sample = wide ? (unsigned)pixels[2 * i] << 8 | pixels[2 * i + 1] : pixels[i];
         good &= sample <= header->top;
@@ -190,8 +213,9 @@ static enum kiln_status row_store(const struct sink *sink, uint32_t row, const v
     size_t item = item_size(header), count = (size_t)header->width * header->channels;
     samples_reader *read = samples_reader_find('u', (uint32_t)item, swapped);
     const uint8_t *pixels = sink->source->bytes + header->data + row * count * item;
-    if (!samples_check(header, pixels, count))
+    if (!samples_check(header, pixels, count)) {
         return source_broken(sink->source, "PGM: row %u has a sample above maxval", row);
+    }
     return sink_pixels(sink, row, 0, header->width, read, pixels, item);
 }
 
@@ -207,17 +231,19 @@ static enum kiln_status text_read(const struct source *source, const struct head
             uint32_t count = header->width - x < STRETCH ? header->width - x : STRETCH;
             for (size_t i = 0; i < (size_t)count * header->channels; i++) {
                 uint32_t value;
-                if (!number_read(source, &at, &value) || value > header->top)
+                if (!number_read(source, &at, &value) || value > header->top) {
                     return source_broken(source,
                                          "PGM: row %u has a sample that is missing, not a "
                                          "number or above maxval",
                                          row);
+                }
                 pixels[i] = (uint16_t)value;
             }
             enum kiln_status status =
                 sink_pixels(sink, row, x, count, read, (const uint8_t *)pixels, 2);
-            if (status != KILN_OK)
+            if (status != KILN_OK) {
                 return status;
+            }
             x += count;
         }
     }
@@ -229,11 +255,13 @@ enum kiln_status pgm_decode(const struct source *source, const struct image_info
     struct header header;
     struct image_info now;
     enum kiln_status status = header_read(source, &header);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     info_fill(&header, &now);
-    if (!image_info_equal(&now, info))
+    if (!image_info_equal(&now, info)) {
         return source_broken(source, "PGM: the header has changed");
+    }
     return header.text ? text_read(source, &header, sink) : sink_rows(sink, row_store, &header);
 }
 
@@ -241,8 +269,9 @@ uint64_t pgm_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t 
     uint64_t bytes;
     if (__builtin_mul_overflow((uint64_t)width * height, (uint64_t)channels * (depth / 8),
                                &bytes) ||
-        bytes > SIZE_MAX - HEADER_MAX)
+        bytes > SIZE_MAX - HEADER_MAX) {
         return 0;
+    }
     return bytes + HEADER_MAX;
 }
 
@@ -252,22 +281,24 @@ enum kiln_status pgm_write(const struct picture *picture, uint8_t *out, uint64_t
     char header[HEADER_MAX], note[sizeof QUANTUM_KEY + QUANTUM_MAX + 4] = "", text[QUANTUM_MAX];
     unsigned top = picture->depth == 16 ? 65535 : 255, channels = picture->channels;
     int length;
-    if (picture->quantum) {
+    if (picture->quantum != NULL) {
         quantum_print(picture->quantum, text);
         snprintf(note, sizeof note, "# " QUANTUM_KEY " %s\n", text);
     }
-    if (channels % 2 == 1)
+    if (channels % 2 == 1) {
         length = snprintf(header, sizeof header, "P%c\n%s%u %u\n%u\n", channels == 1 ? '5' : '6',
                           note, picture->width, picture->height, top);
-    else
+    } else {
         length = snprintf(header, sizeof header,
                           "P7\n%sWIDTH %u\nHEIGHT %u\nDEPTH %u\nMAXVAL %u\nTUPLTYPE %s\nENDHDR\n",
                           note, picture->width, picture->height, channels, top, types[channels]);
+    }
     uint64_t count = (uint64_t)picture->width * picture->height * channels;
     uint64_t bytes = count * (picture->depth / 8);
     if (pgm_bound(picture->width, picture->height, channels, picture->depth) == 0 || length < 0 ||
-        (uint64_t)length > capacity || bytes > capacity - (uint64_t)length)
+        (uint64_t)length > capacity || bytes > capacity - (uint64_t)length) {
         return KILN_INTERNAL;
+    }
     memcpy(out, header, (size_t)length);
     out += length;
     if (picture->depth == 16) {

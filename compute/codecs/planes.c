@@ -60,22 +60,25 @@ static void chunk_run(void *context, size_t chunk, int slot) {
     const char *in = way->in + (channel * way->count + first) * way->from;
     char *out = way->out + (first * way->channels + channel) * way->to;
     (void)slot;
-    if (way->quantize)
+    if (way->quantize != NULL) {
         atomic_fetch_add_explicit(
             &way->clamped, way->quantize(in, count, way->channels, way->offset, way->scale, out),
             memory_order_relaxed);
-    else
+    } else {
         way->interleave(in, count, way->channels, out);
+    }
 }
 
 static void chunks_run(struct conversion *way, struct thread_pool *pool) {
     way->chunks = (way->count + CHUNK - 1) / CHUNK;
     size_t all = way->chunks * way->channels;
-    if (pool)
+    if (pool != NULL) {
         thread_pool_run(pool, chunk_run, way, all);
-    else
-        for (size_t i = 0; i < all; i++)
+    } else {
+        for (size_t i = 0; i < all; i++) {
             chunk_run(way, i, 0);
+        }
+    }
 }
 
 uint64_t planes_quantize(struct thread_pool *pool, const void *planes, enum sample sample,
@@ -108,8 +111,9 @@ uint64_t planes_quantize(struct thread_pool *pool, const void *planes, enum samp
     static void name(const void *plane, size_t count, size_t stride, void *elements) {             \
         const type *in = plane;                                                                    \
         type *out = elements;                                                                      \
-        for (size_t i = 0; i < count; i++)                                                         \
+        for (size_t i = 0; i < count; i++) {                                                       \
             out[i * stride] = in[i];                                                               \
+        }                                                                                          \
     }
 
 INTERLEAVE(interleave_1, uint8_t)
@@ -121,7 +125,7 @@ void planes_interleave(struct thread_pool *pool, const void *planes, size_t elem
                        uint32_t height, uint32_t channels, void *out) {
     static void (*const run[9])(const void *plane, size_t count, size_t stride, void *elements) = {
         [1] = interleave_1, [2] = interleave_2, [4] = interleave_4, [8] = interleave_8};
-    assert(element <= 8 && run[element]);
+    assert(element <= 8 && run[element] != NULL);
     struct conversion way = {.in = planes,
                              .out = out,
                              .count = (size_t)width * height,

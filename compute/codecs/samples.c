@@ -58,8 +58,9 @@ READER(read_f32_swapped, uint32_t, float, bswap_32)
 READER(read_f64_swapped, uint64_t, double, bswap_64)
 
 static void read_bool(const uint8_t *in, size_t stride, size_t count, double *out) {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         out[i] = in[i * stride] != 0;
+    }
 }
 
 static void read_half(const uint8_t *in, size_t stride, size_t count, double *out) {
@@ -91,8 +92,10 @@ samples_reader *samples_reader_find(char kind, uint32_t item, bool swapped) {
         {'i', 8, {read_i64, read_i64_swapped}}, {'f', 2, {read_half, read_half_swapped}},
         {'f', 4, {read_f32, read_f32_swapped}}, {'f', 8, {read_f64, read_f64_swapped}},
     };
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i].kind == kind && types[i].item == item)
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (types[i].kind == kind && types[i].item == item) {
             return types[i].readers[swapped];
+        }
+    }
     return NULL;
 }

@@ -74,9 +74,11 @@ static const struct signature signatures[] = {
 static bool mark_stands(const char *bytes, size_t size, const char *mark) {
     size_t length = strlen(mark);
     size = size < SEARCHED_MAX ? size : SEARCHED_MAX;
-    for (size_t at = 0; at + length <= size; at++)
-        if (strncasecmp(bytes + at, mark, length) == 0)
+    for (size_t at = 0; at + length <= size; at++) {
+        if (strncasecmp(bytes + at, mark, length) == 0) {
             return true;
+        }
+    }
     return false;
 }
 
@@ -85,19 +87,22 @@ const char *signature_of_bytes(const void *bytes, size_t size) {
     for (size_t i = 0; i < sizeof signatures / sizeof signatures[0]; i++) {
         const struct signature *row = &signatures[i];
         if (size >= row->size && memcmp(text, row->start, row->size) == 0 &&
-            (!row->mark || mark_stands(text, size, row->mark)))
+            (row->mark == NULL || mark_stands(text, size, row->mark))) {
             return row->sentence;
+        }
     }
     return NULL;
 }
 
 const char *signature_of_media(const char *media) {
-    size_t size = media ? strcspn(media, "; \t") : 0;
+    size_t size = media != NULL ? strcspn(media, "; \t") : 0;
     for (size_t i = 0; size > 0 && i < sizeof signatures / sizeof signatures[0]; i++) {
         const char *const *row = signatures[i].media;
-        for (size_t k = 0; k < sizeof signatures[i].media / sizeof *row && row[k]; k++)
-            if (strlen(row[k]) == size && strncasecmp(media, row[k], size) == 0)
+        for (size_t k = 0; k < sizeof signatures[i].media / sizeof *row && row[k] != NULL; k++) {
+            if (strlen(row[k]) == size && strncasecmp(media, row[k], size) == 0) {
                 return signatures[i].sentence;
+            }
+        }
     }
     return NULL;
 }

@@ -43,16 +43,18 @@ static bool lines_read(const char *root, const char *name, const struct version 
     char *line = NULL;
     size_t capacity = 0;
     bool found = false;
-    if (snprintf(path, sizeof path, "%s/proc/self/%s", root, name) >= (int)sizeof path)
+    if (snprintf(path, sizeof path, "%s/proc/self/%s", root, name) >= (int)sizeof path) {
         return false;
+    }
     FILE *file = fopen(path, "re");
-    while (file && !found && getline(&line, &capacity, file) > 0) {
+    while (file != NULL && !found && getline(&line, &capacity, file) > 0) {
         line[strcspn(line, "\n")] = '\0';
         found = each(line, version, a, b);
     }
     free(line);
-    if (file)
+    if (file != NULL) {
         fclose(file);
+    }
     return found;
 }
 
@@ -65,13 +67,16 @@ static void text_copy(char *to, const char *from, size_t size) {
 /* "4:cpu,memory:/path" or "0::/path". */
 static bool group_take(char *line, const struct version *version, char *path, char *unused) {
     char *controllers = strchr(line, ':');
-    char *group = controllers ? strchr(controllers + 1, ':') : NULL;
+    char *group = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
     (void)unused;
-    if (!group)
+    if (group == NULL) {
         return false;
+    }
     size_t size = (size_t)(group - controllers) - 1;
-    if (version->controller ? !words_have(controllers + 1, size, version->controller) : size > 0)
+    if (version->controller != NULL ? !words_have(controllers + 1, size, version->controller)
+                                    : size > 0) {
         return false;
+    }
     text_copy(path, group + 1, strlen(group + 1));
     return true;
 }
@@ -81,15 +86,18 @@ static bool mount_take(char *line, const struct version *version, char *mounted,
     char *tail = strstr(line, " - ");
     char *words[5], type[32], options[1024];
     char *next = line;
-    if (!tail || sscanf(tail + 3, "%31s %*s %1023s", type, options) != 2 ||
+    if (tail == NULL || sscanf(tail + 3, "%31s %*s %1023s", type, options) != 2 ||
         strcmp(type, version->type) != 0 ||
-        (version->controller && !words_have(options, strlen(options), version->controller)))
+        (version->controller != NULL &&
+         !words_have(options, strlen(options), version->controller))) {
         return false;
+    }
     for (int i = 0; i < 5; i++) {
         words[i] = next;
         next = strchr(next, ' ');
-        if (!next)
+        if (next == NULL) {
             return false;
+        }
         *next++ = '\0';
     }
     text_copy(mounted, words[3], strlen(words[3]));
@@ -102,17 +110,21 @@ static bool mount_take(char *line, const struct version *version, char *mounted,
 static uint64_t value_read(const char *folder, const char *name, const char *key) {
     char path[2 * PATH_MAX], word[64], number[32];
     uint64_t value = UINT64_MAX;
-    if (!name || snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path)
+    if (name == NULL || snprintf(path, sizeof path, "%s/%s", folder, name) >= (int)sizeof path) {
         return value;
+    }
     FILE *file = fopen(path, "re");
-    if (!file)
+    if (file == NULL) {
         return value;
-    if (!key) {
-        if (fscanf(file, "%31s", number) == 1 && number[0] >= '0' && number[0] <= '9')
+    }
+    if (key == NULL) {
+        if (fscanf(file, "%31s", number) == 1 && number[0] >= '0' && number[0] <= '9') {
             value = strtoull(number, NULL, 10);
+        }
     } else {
-        while (value == UINT64_MAX && fscanf(file, "%63s %31s", word, number) == 2)
+        while (value == UINT64_MAX && fscanf(file, "%63s %31s", word, number) == 2) {
             value = strcmp(word, key) == 0 ? strtoull(number, NULL, 10) : UINT64_MAX;
+        }
     }
     fclose(file);
     return value < NO_LIMIT ? value : UINT64_MAX;
@@ -125,8 +137,9 @@ static void level_read(const char *folder, const struct version *version,
         uint64_t one = value_read(folder, version->limits[i], NULL);
         limit = one < limit ? one : limit;
     }
-    if (limit == UINT64_MAX)
+    if (limit == UINT64_MAX) {
         return;
+    }
     uint64_t used = value_read(folder, version->usage, NULL);
     uint64_t cached = value_read(folder, "memory.stat", version->reclaimed);
     used = used == UINT64_MAX ? 0 : used;
@@ -142,17 +155,20 @@ static void way_read(const char *root, const char *group, const char *mounted, c
     char folder[2 * PATH_MAX];
     size_t prefix = strcmp(mounted, "/") == 0 ? 0 : strlen(mounted);
     bool inside = strncmp(group, mounted, prefix) == 0 &&
-                  (group[prefix] == '/' || group[prefix] == '\0') && !strstr(group, "/..");
+                  (group[prefix] == '/' || group[prefix] == '\0') && strstr(group, "/..") == NULL;
     int base = snprintf(folder, sizeof folder, "%s%s", root, point);
-    if (base < 0 || base >= (int)sizeof folder)
+    if (base < 0 || base >= (int)sizeof folder) {
         return;
-    if (inside)
+    }
+    if (inside) {
         snprintf(folder + base, sizeof folder - (size_t)base, "%s", group + prefix);
+    }
     for (int i = 0; i < LEVELS; i++) {
         char *slash = strrchr(folder + base, '/');
         level_read(folder, version, memory);
-        if (!slash)
+        if (slash == NULL) {
             return;
+        }
         *slash = '\0';
     }
 }
@@ -162,7 +178,8 @@ void cgroup_memory_read(const char *root, struct cgroup_memory *memory) {
     *memory = (struct cgroup_memory){UINT64_MAX, UINT64_MAX};
     for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
         if (lines_read(root, "cgroup", &versions[i], group_take, group, NULL) &&
-            lines_read(root, "mountinfo", &versions[i], mount_take, mounted, point))
+            lines_read(root, "mountinfo", &versions[i], mount_take, mounted, point)) {
             way_read(root, group, mounted, point, &versions[i], memory);
+        }
     }
 }

@@ -35,8 +35,9 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 /* The top 128 bits of a big integer (least limb first), rounded up. */
 static struct power power_top(const uint64_t *limbs, bool inexact) {
     int top = LIMBS - 1;
-    while (limbs[top] == 0)
+    while (limbs[top] == 0) {
         top--;
+    }
     uint64_t word[3] = {limbs[top], top > 0 ? limbs[top - 1] : 0, top > 1 ? limbs[top - 2] : 0};
     int shift = __builtin_clzll(word[0]);
     uint64_t dropped = word[2];
@@ -45,8 +46,9 @@ static struct power power_top(const uint64_t *limbs, bool inexact) {
         word[1] = word[1] << shift | word[2] >> (64 - shift);
         dropped = word[2] << shift;
     }
-    for (int i = top - 3; i >= 0; i--)
+    for (int i = top - 3; i >= 0; i--) {
         dropped |= limbs[i];
+    }
     uint128 value = (uint128)word[0] << 64 | word[1];
     value += inexact || dropped != 0;
     return (struct power){(uint64_t)(value >> 64), (uint64_t)value};
@@ -110,8 +112,9 @@ static int shortest(uint64_t c, int q, bool closer, uint64_t *digits) {
         }
     }
     bool down = lower <= 4 * s, up = 4 * s + 4 <= upper;
-    if (down == up)
+    if (down == up) {
         up = middle > 4 * s + 2 || (middle == 4 * s + 2 && (s & 1));
+    }
     *digits = s + up;
     return k;
 }
@@ -123,8 +126,9 @@ static size_t print_digits(uint64_t value, char *out) {
         reversed[count++] = (char)('0' + value % 10);
         value /= 10;
     } while (value > 0);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         out[i] = reversed[count - 1 - i];
+    }
     return count;
 }
 
@@ -139,13 +143,15 @@ static size_t print_decimal(uint64_t digits, int exponent, char *out) {
     int point = (int)count + exponent; /* digits before the point */
     if (point > 21 || point < -5) {
         out[at++] = text[0];
-        if (count > 1)
+        if (count > 1) {
             out[at++] = '.';
+        }
         memcpy(out + at, text + 1, count - 1);
         at += count - 1;
         out[at++] = 'e';
-        if (point < 1)
+        if (point < 1) {
             out[at++] = '-';
+        }
         return at + print_digits((uint64_t)abs(point - 1), out + at);
     }
     if (point <= 0) {
@@ -157,8 +163,9 @@ static size_t print_decimal(uint64_t digits, int exponent, char *out) {
     size_t whole = (size_t)point < count ? (size_t)point : count;
     memcpy(out, text, whole);
     at = whole;
-    while (at < (size_t)point)
+    while (at < (size_t)point) {
         out[at++] = '0';
+    }
     if (whole < count) {
         out[at++] = '.';
         memcpy(out + at, text + whole, count - whole);
@@ -172,8 +179,9 @@ static size_t print_decimal(uint64_t digits, int exponent, char *out) {
 static size_t print_parts(bool negative, double magnitude, uint64_t fraction, int biased, int bits,
                           int bias, char *out) {
     size_t at = 0;
-    if (negative)
+    if (negative) {
         out[at++] = '-';
+    }
     if (magnitude < (double)(UINT64_C(1) << bits) && magnitude == (double)(uint64_t)magnitude) {
         at += print_digits((uint64_t)magnitude, out + at);
     } else {
@@ -222,17 +230,23 @@ static size_t scan_exponent(const char *text, size_t size, int64_t *exponent) {
     size_t at = 1;
     bool negative = false;
     *exponent = 0;
-    if (size < 2 || (text[0] | 0x20) != 'e')
+    if (size < 2 || (text[0] | 0x20) != 'e') {
         return 0;
-    if (text[at] == '-' || text[at] == '+')
+    }
+    if (text[at] == '-' || text[at] == '+') {
         negative = text[at++] == '-';
-    if (at >= size || text[at] < '0' || text[at] > '9')
+    }
+    if (at >= size || text[at] < '0' || text[at] > '9') {
         return 0;
-    for (; at < size && text[at] >= '0' && text[at] <= '9'; at++)
-        if (*exponent < 1000000000)
+    }
+    for (; at < size && text[at] >= '0' && text[at] <= '9'; at++) {
+        if (*exponent < 1000000000) {
             *exponent = *exponent * 10 + (text[at] - '0');
-    if (negative)
+        }
+    }
+    if (negative) {
         *exponent = -*exponent;
+    }
     return at;
 }
 
@@ -241,8 +255,9 @@ static void scan_number(const char *text, size_t size, struct scan *scan) {
     int significant = 0;
     bool point = false;
     *scan = (struct scan){0};
-    if (at < size && (text[at] == '-' || text[at] == '+'))
+    if (at < size && (text[at] == '-' || text[at] == '+')) {
         scan->negative = text[at++] == '-';
+    }
     scan->mantissa = text + at;
     for (; at < size; at++) {
         unsigned digit = (unsigned)(unsigned char)text[at] - '0';
@@ -262,8 +277,9 @@ static void scan_number(const char *text, size_t size, struct scan *scan) {
             break;
         }
     }
-    if (digits == 0)
+    if (digits == 0) {
         return;
+    }
     scan->mantissa_length = (size_t)(text + at - scan->mantissa);
     scan->length = at + scan_exponent(text + at, size - at, &scan->written);
     scan->exponent += scan->written;
@@ -279,8 +295,9 @@ static uint64_t round_even(uint64_t high, bool sticky, int shift) {
 /* digits * 10^exponent where the rounding is certain. The true product lies in (P - 2^64, P] of
    the 192-bit product P (is P for exact powers), so both ends must round alike. */
 static bool scale(uint64_t digits, int64_t exponent, double *value) {
-    if (exponent < POWER_MIN || exponent > 308)
+    if (exponent < POWER_MIN || exponent > 308) {
         return false;
+    }
     int zeros = __builtin_clzll(digits);
     struct power power = powers[exponent - POWER_MIN];
     uint128 low = (uint128)power.low * (digits << zeros);
@@ -293,14 +310,16 @@ static bool scale(uint64_t digits, int64_t exponent, double *value) {
         shift += 1 - biased;
         biased = 0;
     }
-    if (shift > 63 || biased > 2045)
+    if (shift > 63 || biased > 2045) {
         return false;
+    }
     bool exact = exponent >= 0 && exponent <= EXACT_MAX;
     uint64_t above = round_even(high, (uint64_t)top != 0 || (uint64_t)low != 0, shift);
     if (!exact) {
         uint128 under = top - 1;
-        if (round_even((uint64_t)(under >> 64), true, shift) != above)
+        if (round_even((uint64_t)(under >> 64), true, shift) != above) {
             return false;
+        }
     }
     /* A carry out of the significand goes into the exponent, which is then right again. */
     uint64_t bits = biased ? ((uint64_t)(biased - 1) << 52) + above : above;
@@ -321,28 +340,33 @@ static double read_slowly(const struct scan *scan) {
         if (c == '.') {
             point = true;
         } else if (at < KEPT) {
-            if (at > 0 || c != '0')
+            if (at > 0 || c != '0') {
                 text[at++] = c;
+            }
             exponent -= point;
         } else {
             more |= c != '0';
             exponent += !point;
         }
     }
-    if (at == 0)
+    if (at == 0) {
         return 0.0;
+    }
     text[at++] = more ? '1' : '0';
     exponent--;
-    if (exponent > 2000)
+    if (exponent > 2000) {
         return INFINITY;
-    if (exponent < -3000)
+    }
+    if (exponent < -3000) {
         return 0.0;
+    }
     text[at++] = 'e';
-    if (exponent < 0)
+    if (exponent < 0) {
         text[at++] = '-';
+    }
     at += print_digits((uint64_t)llabs(exponent), text + at);
     text[at] = '\0';
-    return plain_locale ? strtod_l(text, NULL, plain_locale) : strtod(text, NULL);
+    return plain_locale != NULL ? strtod_l(text, NULL, plain_locale) : strtod(text, NULL);
 }
 
 static double read_magnitude(const struct scan *scan) {
@@ -350,20 +374,25 @@ static double read_magnitude(const struct scan *scan) {
                                    1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                    1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     double value, above;
-    if (scan->digits == 0)
+    if (scan->digits == 0) {
         return 0.0;
+    }
     if (!scan->more && scan->digits <= UINT64_C(1) << 53) {
-        if (scan->exponent >= 0 && scan->exponent <= 22)
+        if (scan->exponent >= 0 && scan->exponent <= 22) {
             return (double)scan->digits * exact[scan->exponent];
-        if (scan->exponent < 0 && scan->exponent >= -22)
+        }
+        if (scan->exponent < 0 && scan->exponent >= -22) {
             return (double)scan->digits / exact[-scan->exponent];
+        }
     }
     pthread_once(&once, tables_make);
     if (scale(scan->digits, scan->exponent, &value)) {
-        if (!scan->more)
+        if (!scan->more) {
             return value;
-        if (scale(scan->digits + 1, scan->exponent, &above) && above == value)
+        }
+        if (scale(scan->digits + 1, scan->exponent, &above) && above == value) {
             return value;
+        }
     }
     return read_slowly(scan);
 }

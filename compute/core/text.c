@@ -27,8 +27,9 @@ void text_bytes(struct text *text, const void *bytes, size_t size) {
         text->full = true;
         size = room;
     }
-    if (size > 0)
+    if (size > 0) {
         memcpy(text->data + text->size, bytes, size);
+    }
     text->size += size;
     text->data[text->size] = '\0';
 }
@@ -38,8 +39,9 @@ void text_string(struct text *text, const char *string) {
 }
 
 void text_format(struct text *text, const char *format, ...) {
-    if (text->full)
+    if (text->full) {
         return;
+    }
     size_t room = text->capacity - text->size;
     va_list arguments;
     va_start(arguments, format);
@@ -58,18 +60,20 @@ void text_format(struct text *text, const char *format, ...) {
 
 void text_double(struct text *text, double value) {
     char digits[DECIMAL_MAX];
-    if (isfinite(value))
+    if (isfinite(value)) {
         text_bytes(text, digits, decimal_print(value, digits));
-    else
+    } else {
         text_bytes(text, "null", 4);
+    }
 }
 
 void text_float(struct text *text, float value) {
     char digits[DECIMAL_MAX];
-    if (isfinite(value))
+    if (isfinite(value)) {
         text_bytes(text, digits, decimal_print_float(value, digits));
-    else
+    } else {
         text_bytes(text, "null", 4);
+    }
 }
 
 void text_integer(struct text *text, int64_t value) {
@@ -80,10 +84,12 @@ void text_integer(struct text *text, int64_t value) {
         reversed[count++] = (char)('0' + magnitude % 10);
         magnitude /= 10;
     } while (magnitude > 0);
-    if (value < 0)
+    if (value < 0) {
         digits[at++] = '-';
-    while (count > 0)
+    }
+    while (count > 0) {
         digits[at++] = reversed[--count];
+    }
     text_bytes(text, digits, at);
 }
 
@@ -110,10 +116,11 @@ void text_json_string(struct text *text, const char *string, size_t size) {
             continue;
         }
         text_bytes(text, string + plain, at - plain);
-        if (length == 0)
+        if (length == 0) {
             text_bytes(text, "\xef\xbf\xbd", 3);
-        else
+        } else {
             json_escape(text, byte);
+        }
         plain = ++at;
     }
     text_bytes(text, string + plain, at - plain);

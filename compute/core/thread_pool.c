@@ -55,8 +55,9 @@ static inline void relax(void) {
 static void run_chunks(struct run *run, int slot) {
     for (;;) {
         size_t chunk = atomic_fetch_add_explicit(&run->claimed, 1, memory_order_relaxed);
-        if (chunk >= run->chunks)
+        if (chunk >= run->chunks) {
             return;
+        }
         run->function(run->context, chunk, slot);
     }
 }
@@ -68,8 +69,9 @@ static bool run_open(struct run *run) {
 /* A job with chunks left, or NULL. Under the mutex. */
 static struct run *find_open(struct thread_pool *pool) {
     struct run *run = pool->runs;
-    while (run && !run_open(run))
+    while (run != NULL && !run_open(run)) {
         run = run->next;
+    }
     return run;
 }
 
@@ -81,15 +83,17 @@ static void help(struct thread_pool *pool, struct run *run) {
     run_chunks(run, slot);
     pthread_mutex_lock(&pool->mutex);
     /* After this the caller may return at any moment: the job is not touched again. */
-    if (atomic_fetch_sub_explicit(&run->helpers, 1, memory_order_release) == 1)
+    if (atomic_fetch_sub_explicit(&run->helpers, 1, memory_order_release) == 1) {
         pthread_cond_broadcast(&pool->left);
+    }
 }
 
 /* Looks for a new job for a while without the mutex. */
 static void look_around(struct thread_pool *pool, unsigned ticket) {
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&pool->tickets, memory_order_acquire) != ticket)
+        if (atomic_load_explicit(&pool->tickets, memory_order_acquire) != ticket) {
             return;
+        }
         relax();
     }
 }
@@ -99,7 +103,7 @@ static void *helper_main(void *argument) {
     pthread_mutex_lock(&pool->mutex);
     while (!pool->ending) {
         struct run *run = find_open(pool);
-        if (run) {
+        if (run != NULL) {
             help(pool, run);
             continue;
         }
@@ -107,8 +111,9 @@ static void *helper_main(void *argument) {
         pthread_mutex_unlock(&pool->mutex);
         look_around(pool, ticket);
         pthread_mutex_lock(&pool->mutex);
-        if (atomic_load_explicit(&pool->tickets, memory_order_relaxed) != ticket || pool->ending)
+        if (atomic_load_explicit(&pool->tickets, memory_order_relaxed) != ticket || pool->ending) {
             continue;
+        }
         pool->sleeping++;
         pthread_cond_wait(&pool->work, &pool->mutex);
         pool->sleeping--;
@@ -123,8 +128,9 @@ static void run_publish(struct thread_pool *pool, struct run *run) {
     pool->runs = run;
     atomic_fetch_add_explicit(&pool->tickets, 1, memory_order_release);
     size_t wanted = run->chunks - 1;
-    for (int i = 0; i < pool->sleeping && (size_t)i < wanted; i++)
+    for (int i = 0; i < pool->sleeping && (size_t)i < wanted; i++) {
         pthread_cond_signal(&pool->work);
+    }
     pthread_mutex_unlock(&pool->mutex);
 }
 
@@ -132,27 +138,31 @@ static void run_publish(struct thread_pool *pool, struct run *run) {
 static void run_close(struct thread_pool *pool, struct run *run) {
     pthread_mutex_lock(&pool->mutex);
     struct run **link = &pool->runs;
-    while (*link != run)
+    while (*link != run) {
         link = &(*link)->next;
+    }
     *link = run->next;
     pthread_mutex_unlock(&pool->mutex);
 
     for (int i = 0; i < SPINS; i++) {
-        if (atomic_load_explicit(&run->helpers, memory_order_acquire) == 0)
+        if (atomic_load_explicit(&run->helpers, memory_order_acquire) == 0) {
             return;
+        }
         relax();
     }
     pthread_mutex_lock(&pool->mutex);
-    while (atomic_load_explicit(&run->helpers, memory_order_acquire) != 0)
+    while (atomic_load_explicit(&run->helpers, memory_order_acquire) != 0) {
         pthread_cond_wait(&pool->left, &pool->mutex);
+    }
     pthread_mutex_unlock(&pool->mutex);
 }
 
 void thread_pool_run(struct thread_pool *pool, thread_pool_function *function, void *context,
                      size_t chunks) {
     if (chunks <= 1 || pool->helpers == 0) {
-        for (size_t chunk = 0; chunk < chunks; chunk++)
+        for (size_t chunk = 0; chunk < chunks; chunk++) {
             function(context, chunk, 0);
+        }
         return;
     }
     struct run run = {.function = function, .context = context, .chunks = chunks, .slots = 1};
@@ -168,19 +178,22 @@ static int start_helpers(struct thread_pool *pool) {
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int started = 0;
     while (started < pool->width - 1 &&
-           pthread_create(&pool->threads[started], NULL, helper_main, pool) == 0)
+           pthread_create(&pool->threads[started], NULL, helper_main, pool) == 0) {
         started++;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
 
 enum kiln_status thread_pool_create(int width, struct thread_pool **out) {
-    if (width < 1)
+    if (width < 1) {
         width = 1;
+    }
     struct thread_pool *pool =
         calloc(1, sizeof *pool + (size_t)(width - 1) * sizeof pool->threads[0]);
-    if (!pool)
+    if (pool == NULL) {
         return KILN_NO_MEMORY;
+    }
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->left, NULL);
@@ -191,15 +204,17 @@ enum kiln_status thread_pool_create(int width, struct thread_pool **out) {
 }
 
 void thread_pool_destroy(struct thread_pool *pool) {
-    if (!pool)
+    if (pool == NULL) {
         return;
+    }
     pthread_mutex_lock(&pool->mutex);
     pool->ending = true;
     atomic_fetch_add_explicit(&pool->tickets, 1, memory_order_release);
     pthread_cond_broadcast(&pool->work);
     pthread_mutex_unlock(&pool->mutex);
-    for (int i = 0; i < pool->helpers; i++)
+    for (int i = 0; i < pool->helpers; i++) {
         pthread_join(pool->threads[i], NULL);
+    }
     pthread_cond_destroy(&pool->left);
     pthread_cond_destroy(&pool->work);
     pthread_mutex_destroy(&pool->mutex);
@@ -214,12 +229,14 @@ int thread_pool_width(const struct thread_pool *pool) {
 static int quota_processors(int most) {
     FILE *file = fopen("/sys/fs/cgroup/cpu.max", "re");
     long long quota, period;
-    if (!file)
+    if (file == NULL) {
         return most;
+    }
     bool read = fscanf(file, "%lld %lld", &quota, &period) == 2;
     fclose(file);
-    if (!read || quota <= 0 || period <= 0 || quota / period >= most)
+    if (!read || quota <= 0 || period <= 0 || quota / period >= most) {
         return most;
+    }
     int whole = (int)((quota + period - 1) / period);
     return whole < 1 ? 1 : whole;
 }
@@ -227,8 +244,9 @@ static int quota_processors(int most) {
 int thread_pool_processors(void) {
     cpu_set_t set;
     int count = 1;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
         count = CPU_COUNT(&set);
+    }
     return quota_processors(count < 1 ? 1 : count);
 }
 

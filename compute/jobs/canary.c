@@ -27,7 +27,8 @@ enum kiln_status canary_prepare(const struct job_type *type, void *params, struc
     struct form form;
     memset(inputs, 0, INPUTS_MAX * sizeof *inputs);
     *data_size = 0;
-    if (!type->canary_query || (type->input != INPUT_NONE && (!type->canary_input || !data))) {
+    if (type->canary_query == NULL ||
+        (type->input != INPUT_NONE && (type->canary_input == NULL || data == NULL))) {
         return KILN_UNSUPPORTED;
     }
     memset(params, 0, JOB_PARAMS_MAX);

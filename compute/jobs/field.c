@@ -64,8 +64,9 @@ static bool limited(const struct field *field) {
 
 /* "from 1 to 9", "of at least 1", "above 0 and at most 10", or "". */
 static void range_print(const struct field *field, struct text *text) {
-    if (!limited(field))
+    if (!limited(field)) {
         return;
+    }
     bool low = isfinite(field->min), high = isfinite(field->max);
     bool above = field->flags & FIELD_ABOVE_MIN;
     if (low) {
@@ -92,10 +93,12 @@ static void count_print(const struct field *field, struct text *text) {
 }
 
 static bool in_range(const struct field *field, double value) {
-    if (!limited(field))
+    if (!limited(field)) {
         return true;
-    if (value < field->min || value > field->max)
+    }
+    if (value < field->min || value > field->max) {
         return false;
+    }
     return !(field->flags & FIELD_ABOVE_MIN) || value > field->min;
 }
 
@@ -138,22 +141,24 @@ static void expect_choice(struct form *form, const struct field *field, const ch
     const char *nearest = NULL;
     struct text list;
     text_init(&list, buffer, sizeof buffer - sizeof ", …");
-    for (size_t i = 0; field->choices[i]; i++) {
+    for (size_t i = 0; field->choices[i] != NULL; i++) {
         text_format(&list, "%s%s", i ? ", " : "", field->choices[i]);
         spelling_consider(text, field->choices[i], &nearest);
     }
     char *cut = list.full ? strrchr(buffer, ',') : NULL; /* the last name may be half a name */
-    if (cut)
+    if (cut != NULL) {
         strcpy(cut, ", …");
-    if (nearest && list.full)
+    }
+    if (nearest != NULL && list.full) {
         complaints_add(form->complaints, field->name, "did you mean %s? It must be one of: %s",
                        nearest, buffer);
-    else
+    } else {
         complaints_add(form->complaints, field->name, "must be one of: %s", buffer);
+    }
 }
 
 static void store_choice(struct form *form, const struct field *field, const char *text) {
-    for (int32_t i = 0; field->choices[i]; i++) {
+    for (int32_t i = 0; field->choices[i] != NULL; i++) {
         if (strcmp(field->choices[i], text) == 0) {
             memcpy(member(form, field), &i, sizeof i);
             return;
@@ -170,12 +175,13 @@ static void store_text(struct form *form, const struct field *field, const char 
         good = length > 0 && (unsigned char)text[i] >= ' ' && text[i] != 0x7f;
         i += length;
     }
-    if (good)
+    if (good) {
         memcpy(member(form, field), text, size + 1);
-    else
+    } else {
         complaints_add(form->complaints, field->name,
                        "must be a text of 1 to %.0f bytes of UTF-8 without control characters",
                        field->max);
+    }
 }
 
 static bool digit(char c) {
@@ -183,8 +189,9 @@ static bool digit(char c) {
 }
 
 static const char *skip_digits(const char *text) {
-    while (digit(*text))
+    while (digit(*text)) {
         text++;
+    }
     return text;
 }
 
@@ -202,13 +209,15 @@ static bool decimal_valid(const char *text) {
         end = skip_digits(text);
         mantissa = mantissa || end > text;
     }
-    if (!mantissa)
+    if (!mantissa) {
         return false;
+    }
     if (*end == 'e' || *end == 'E') {
         text = skip_sign(end + 1);
         end = skip_digits(text);
-        if (end == text)
+        if (end == text) {
             return false;
+        }
     }
     return *end == '\0';
 }
@@ -216,18 +225,20 @@ static bool decimal_valid(const char *text) {
 /* strtod under the C locale, whatever the process has set. */
 static double decimal_read(const char *text) {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    if (!plain)
+    if (plain == NULL) {
         return NAN;
+    }
     double value = strtod_l(text, NULL, plain);
     freelocale(plain);
     return value;
 }
 
 static void set_real_text(struct form *form, const struct field *field, const char *text) {
-    if (decimal_valid(text))
+    if (decimal_valid(text)) {
         store_real(form, field, decimal_read(text));
-    else
+    } else {
         expect(form, field, "a number");
+    }
 }
 
 static void set_int_text(struct form *form, const struct field *field, const char *text) {
@@ -236,23 +247,27 @@ static void set_int_text(struct form *form, const struct field *field, const cha
     int64_t value = 0;
     bool fits = *digits != '\0';
     for (; digit(*digits) && fits;
-         digits++) /* counts downwards: the minimum has no positive twin */
+         digits++) { /* counts downwards: the minimum has no positive twin */
         fits = !__builtin_mul_overflow(value, 10, &value) &&
                !__builtin_sub_overflow(value, *digits - '0', &value);
-    if (!negative && fits)
+    }
+    if (!negative && fits) {
         fits = !__builtin_sub_overflow(0, value, &value);
-    if (!fits || *digits != '\0' || value == FIELD_ABSENT)
+    }
+    if (!fits || *digits != '\0' || value == FIELD_ABSENT) {
         expect(form, field, "an integer");
-    else
+    } else {
         store_int(form, field, value);
+    }
 }
 
 static void set_bool_text(struct form *form, const struct field *field, const char *text) {
     bool yes = strcmp(text, "true") == 0 || strcmp(text, "1") == 0;
-    if (yes || strcmp(text, "false") == 0 || strcmp(text, "0") == 0)
+    if (yes || strcmp(text, "false") == 0 || strcmp(text, "0") == 0) {
         store_bool(form, field, yes);
-    else
+    } else {
         expect(form, field, "true or false");
+    }
 }
 
 static void refuse_text(struct form *form, const struct field *field, const char *text) {
@@ -275,34 +290,38 @@ static void preset(struct form *form, const struct field *field) {
     const int64_t absent = FIELD_ABSENT;
     const int32_t unchosen = FIELD_UNCHOSEN;
     const double nan = NAN;
-    if (field->preset)
+    if (field->preset != NULL) {
         text_setters[field->type](form, field, field->preset);
-    else if (field->type == FIELD_REAL)
+    } else if (field->type == FIELD_REAL) {
         memcpy(member(form, field), &nan, sizeof nan);
-    else if (field->type == FIELD_INT)
+    } else if (field->type == FIELD_INT) {
         memcpy(member(form, field), &absent, sizeof absent);
-    else if (field->type == FIELD_ENUM)
+    } else if (field->type == FIELD_ENUM) {
         memcpy(member(form, field), &unchosen, sizeof unchosen);
-    else if (field->type == FIELD_ARRAY)
+    } else if (field->type == FIELD_ARRAY) {
         memcpy(member(form, field), &none, sizeof none);
-    else if (field->type == FIELD_TEXT)
+    } else if (field->type == FIELD_TEXT) {
         *(char *)member(form, field) = '\0';
+    }
 }
 
 void form_init(struct form *form, const struct field *fields, void *params,
                struct complaints *complaints) {
     *form = (struct form){.fields = fields, .params = params, .complaints = complaints};
     size_t before = complaints->count;
-    for (const struct field *field = fields; field->name; field++)
+    for (const struct field *field = fields; field->name != NULL; field++) {
         preset(form, field);
+    }
     assert(complaints->count == before && "a table's own default is out of its range");
     (void)before;
 }
 
 const struct field *form_find(const struct form *form, const char *name) {
-    for (const struct field *field = form->fields; field->name; field++)
-        if (strcmp(field->name, name) == 0)
+    for (const struct field *field = form->fields; field->name != NULL; field++) {
+        if (strcmp(field->name, name) == 0) {
             return field;
+        }
+    }
     return NULL;
 }
 
@@ -313,19 +332,21 @@ static void complain_unknown(struct form *form, const char *name) {
         form->complaints->count++;
         return;
     }
-    for (const struct field *field = form->fields; field->name; field++)
+    for (const struct field *field = form->fields; field->name != NULL; field++) {
         spelling_consider(name, field->name, &nearest);
-    if (nearest)
+    }
+    if (nearest != NULL) {
         complaints_add(form->complaints, name, "is not a field of this job; did you mean %s?",
                        nearest);
-    else
+    } else {
         complaints_add(form->complaints, name, "is not a field of this job");
+    }
 }
 
 /* The field, marked as given; NULL with a complaint if there is none or it was given before. */
 static const struct field *claim(struct form *form, const char *name) {
     const struct field *field = form_find(form, name);
-    if (!field) {
+    if (field == NULL) {
         complain_unknown(form, name);
         return NULL;
     }
@@ -340,8 +361,9 @@ static const struct field *claim(struct form *form, const char *name) {
 
 void form_set_text(struct form *form, const char *name, const char *text) {
     const struct field *field = claim(form, name);
-    if (field)
+    if (field != NULL) {
         text_setters[field->type](form, field, text);
+    }
 }
 
 /* A JSON string as text of a field; false where it is too long or holds a NUL. */
@@ -353,29 +375,32 @@ static bool string_take(const struct json_value *value, char *out, size_t capaci
 static void set_int_json(struct form *form, const struct field *field,
                          const struct json_value *value) {
     double number = value->type == JSON_NUMBER ? json_number(value) : NAN;
-    if (number == floor(number) && fabs(number) <= INTEGER_EXACT)
+    if (number == floor(number) && fabs(number) <= INTEGER_EXACT) {
         store_int(form, field, (int64_t)number);
-    else
+    } else {
         expect(form, field, "an integer");
+    }
 }
 
 static void set_real_json(struct form *form, const struct field *field,
                           const struct json_value *value) {
     char text[1024];
-    if (value->type == JSON_NUMBER)
+    if (value->type == JSON_NUMBER) {
         store_real(form, field, json_number(value));
-    else if (value->type == JSON_STRING && string_take(value, text, sizeof text))
+    } else if (value->type == JSON_STRING && string_take(value, text, sizeof text)) {
         set_real_text(form, field, text);
-    else
+    } else {
         expect(form, field, "a number");
+    }
 }
 
 static void set_bool_json(struct form *form, const struct field *field,
                           const struct json_value *value) {
-    if (value->type == JSON_TRUE || value->type == JSON_FALSE)
+    if (value->type == JSON_TRUE || value->type == JSON_FALSE) {
         store_bool(form, field, value->type == JSON_TRUE);
-    else
+    } else {
         expect(form, field, "true or false");
+    }
 }
 
 static void set_choice_json(struct form *form, const struct field *field,
@@ -407,20 +432,24 @@ static void (*const json_setters[])(struct form *, const struct field *,
 
 bool form_set_json(struct form *form, const char *name, const struct json_value *value) {
     const struct field *field = form_find(form, name);
-    if (field && value->type == JSON_NULL)
+    if (field != NULL && value->type == JSON_NULL) {
         return true;
-    if (field && (field->type == FIELD_ARRAY || field->type == FIELD_BLOB))
+    }
+    if (field != NULL && (field->type == FIELD_ARRAY || field->type == FIELD_BLOB)) {
         return false;
+    }
     field = claim(form, name);
-    if (field)
+    if (field != NULL) {
         json_setters[field->type](form, field, value);
+    }
     return true;
 }
 
 void form_set_array(struct form *form, const char *name, struct array_ref array) {
     const struct field *field = claim(form, name);
-    if (!field)
+    if (field == NULL) {
         return;
+    }
     assert(field->type == FIELD_ARRAY);
     bool scalar = (field->flags & FIELD_SCALAR) && array.count == 1;
     if (array.rows > 0 || scalar || in_range(field, (double)array.count)) {
@@ -440,19 +469,21 @@ void form_mark(struct form *form, const char *name) {
 
 void form_mark_quietly(struct form *form, const char *name) {
     const struct field *field = form_find(form, name);
-    if (field)
+    if (field != NULL) {
         form->seen |= UINT64_C(1) << (field - form->fields);
+    }
 }
 
 bool form_has(const struct form *form, const char *name) {
     const struct field *field = form_find(form, name);
-    return field && (form->seen >> (field - form->fields) & 1);
+    return field != NULL && (form->seen >> (field - form->fields) & 1);
 }
 
 void form_finish(struct form *form) {
-    for (const struct field *field = form->fields; field->name; field++) {
+    for (const struct field *field = form->fields; field->name != NULL; field++) {
         bool given = form->seen >> (field - form->fields) & 1;
-        if (!given && !field->preset && !(field->flags & FIELD_OPTIONAL))
+        if (!given && field->preset == NULL && !(field->flags & FIELD_OPTIONAL)) {
             complaints_add(form->complaints, field->name, "is missing");
+        }
     }
 }

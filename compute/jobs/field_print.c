@@ -17,9 +17,11 @@ static void number_print(double value, struct text *out) {
     struct text text;
     text_init(&text, buffer, sizeof buffer);
     text_double(&text, value);
-    for (const char *c = buffer; *c; c++)
-        if (*c != '+')
+    for (const char *c = buffer; *c; c++) {
+        if (*c != '+') {
             text_bytes(out, c, 1);
+        }
+    }
 }
 
 static bool present(const struct field *field, const void *params) {
@@ -45,10 +47,11 @@ static void text_escape(const char *text, size_t size, struct text *out) {
     for (size_t i = 0; i < size; i++) {
         char c = text[i];
         if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-            strchr(plain, c))
+            strchr(plain, c) != NULL) {
             text_bytes(out, &c, 1);
-        else
+        } else {
             text_format(out, "%%%02X", (unsigned)(unsigned char)c);
+        }
     }
 }
 
@@ -64,24 +67,27 @@ static void value_print(const struct field *field, const void *params, bool json
     } else if (field->type == FIELD_TEXT) {
         const char *text = (const char *)params + field->offset;
         size_t size = strnlen(text, (size_t)field->max);
-        if (json)
+        if (json) {
             text_json_string(out, text, size);
-        else
+        } else {
             text_escape(text, size, out);
+        }
     } else {
         const char *name = field->choices[MEMBER(int32_t, params, field)];
-        if (json)
+        if (json) {
             text_json_string(out, name, strlen(name));
-        else
+        } else {
             text_string(out, name);
+        }
     }
 }
 
 void fields_print_query(const struct field *fields, const void *params, struct text *out) {
     const char *separator = "";
-    for (const struct field *field = fields; field->name; field++) {
-        if (!present(field, params))
+    for (const struct field *field = fields; field->name != NULL; field++) {
+        if (!present(field, params)) {
             continue;
+        }
         text_format(out, "%s%s=", separator, field->name);
         value_print(field, params, false, out);
         separator = "&";
@@ -90,9 +96,10 @@ void fields_print_query(const struct field *fields, const void *params, struct t
 
 void fields_print_json(const struct field *fields, const void *params, struct text *out) {
     const char *separator = "";
-    for (const struct field *field = fields; field->name; field++) {
-        if (!present(field, params))
+    for (const struct field *field = fields; field->name != NULL; field++) {
+        if (!present(field, params)) {
             continue;
+        }
         text_format(out, "%s\"%s\":", separator, field->name);
         value_print(field, params, true, out);
         separator = ",";
@@ -105,15 +112,17 @@ static void string_member(struct text *out, const char *key, const char *value) 
 }
 
 static void limit_member(struct text *out, const char *key, double value) {
-    if (!isfinite(value))
+    if (!isfinite(value)) {
         return;
+    }
     text_format(out, ",\"%s\":", key);
     number_print(value, out);
 }
 
 static void range_describe(const struct field *field, struct text *out) {
-    if (!(field->min < field->max))
+    if (!(field->min < field->max)) {
         return;
+    }
     if (field->type == FIELD_ARRAY) {
         text_string(out, field->flags & FIELD_ROWS ? ",\"rows\":true" : "");
         text_string(out, field->flags & FIELD_SCALAR ? ",\"scalar\":true" : "");
@@ -129,17 +138,19 @@ static void range_describe(const struct field *field, struct text *out) {
 
 /* In JSON Schema's sense: characters are at most as many as bytes. */
 static void length_describe(const struct field *field, struct text *out) {
-    if (field->type != FIELD_TEXT)
+    if (field->type != FIELD_TEXT) {
         return;
+    }
     text_string(out, ",\"minLength\":1");
     limit_member(out, "maxLength", field->max);
 }
 
 static void choices_describe(const struct field *field, struct text *out) {
-    if (field->type != FIELD_ENUM)
+    if (field->type != FIELD_ENUM) {
         return;
+    }
     text_string(out, ",\"choices\":[");
-    for (size_t i = 0; field->choices[i]; i++) {
+    for (size_t i = 0; field->choices[i] != NULL; i++) {
         text_string(out, i ? "," : "");
         text_json_string(out, field->choices[i], strlen(field->choices[i]));
     }
@@ -153,27 +164,31 @@ static void field_describe(const struct field *field, struct text *out) {
         [FIELD_BLOB] = "string",
     };
     text_format(out, "{\"name\":\"%s\",\"type\":\"%s\"", field->name, types[field->type]);
-    if (field->type == FIELD_BLOB)
+    if (field->type == FIELD_BLOB) {
         string_member(out, "encoding", "base64");
-    if (field->unit && *field->unit)
+    }
+    if (field->unit != NULL && *field->unit) {
         string_member(out, "unit", field->unit);
+    }
     range_describe(field, out);
     length_describe(field, out);
-    if (field->preset && field->type == FIELD_ENUM)
+    if (field->preset != NULL && field->type == FIELD_ENUM) {
         string_member(out, "default", field->preset);
-    else if (field->preset)
+    } else if (field->preset != NULL) {
         text_format(out, ",\"default\":%s", field->preset);
+    }
     choices_describe(field, out);
-    bool required = !field->preset && !(field->flags & FIELD_OPTIONAL);
+    bool required = field->preset == NULL && !(field->flags & FIELD_OPTIONAL);
     text_format(out, ",\"required\":%s", required ? "true" : "false");
-    if (field->help)
+    if (field->help != NULL) {
         string_member(out, "help", field->help);
+    }
     text_string(out, "}");
 }
 
 void fields_describe(const struct field *fields, struct text *out) {
     text_string(out, "[");
-    for (const struct field *field = fields; field->name; field++) {
+    for (const struct field *field = fields; field->name != NULL; field++) {
         text_string(out, field == fields ? "" : ",");
         field_describe(field, out);
     }

@@ -9,9 +9,11 @@
 #include <string.h>
 
 const struct job_type *job_type_find(const char *name) {
-    for (size_t i = 0; job_types[i]; i++)
-        if (strcmp(job_types[i]->name, name) == 0)
+    for (size_t i = 0; job_types[i] != NULL; i++) {
+        if (strcmp(job_types[i]->name, name) == 0) {
             return job_types[i];
+        }
+    }
     return NULL;
 }
 
@@ -25,9 +27,11 @@ const struct job_type *job_type_at(int32_t index) {
 }
 
 int job_type_index(const struct job_type *type) {
-    for (int i = 0; job_types[i]; i++)
-        if (job_types[i] == type)
+    for (int i = 0; job_types[i] != NULL; i++) {
+        if (job_types[i] == type) {
             return i;
+        }
+    }
     return -1;
 }
 
@@ -55,17 +59,18 @@ static size_t member_size(enum field_type type) {
 
 static void fields_assert(const struct job_type *type) {
     size_t count = 0;
-    for (const struct field *field = type->fields; field->name; field++, count++) {
+    for (const struct field *field = type->fields; field->name != NULL; field++, count++) {
         assert(count < 64 && "form.seen has 64 bits");
         size_t more = field->type == FIELD_TEXT ? (size_t)field->max : 0;
         assert(field->offset + member_size(field->type) + more <= type->params_size);
         assert(!member_size(field->type) || field->offset % _Alignof(int32_t) == 0 ||
                field->type == FIELD_BOOL || field->type == FIELD_TEXT);
         assert((field->type == FIELD_ENUM) == (field->choices != NULL));
-        assert(field->help && *field->help);
-        assert(field->type != FIELD_BOOL || field->preset);
-        for (const struct field *other = type->fields; other < field; other++)
+        assert(field->help != NULL && *field->help);
+        assert(field->type != FIELD_BOOL || field->preset != NULL);
+        for (const struct field *other = type->fields; other < field; other++) {
             assert(strcmp(other->name, field->name) != 0);
+        }
     }
     _Alignas(16) unsigned char params[JOB_PARAMS_MAX] = {0};
     struct complaints complaints = {0};
@@ -77,7 +82,8 @@ static void fields_assert(const struct job_type *type) {
 static void choice_assert(const struct form *form, const char *name) {
     const struct field *field = name != NULL ? form_find(form, name) : NULL;
     assert(name == NULL || (field != NULL && field->type == FIELD_ENUM && field->preset != NULL));
-    assert(name == NULL || (field->choices[0] && field->choices[1] && !field->choices[2]));
+    assert(name == NULL ||
+           (field->choices[0] != NULL && field->choices[1] != NULL && field->choices[2] == NULL));
     (void)field;
 }
 
@@ -92,10 +98,10 @@ static void table_assert(const struct job_type *type) {
          role++, count++) {
         const struct field *array = form_find(&form, role->field);
         const struct field *choice = form_find(&form, role->choice);
-        assert(array && array->type == FIELD_ARRAY && (array->flags & FIELD_GAPS));
-        assert(choice && choice->type == FIELD_TEXT && choice->max == COLUMN_TEXT_MAX - 1);
-        assert(role->names && (!role->patterns || count > 0));
-        assert((role->patterns || required == count) && "optional roles come last");
+        assert(array != NULL && array->type == FIELD_ARRAY && (array->flags & FIELD_GAPS));
+        assert(choice != NULL && choice->type == FIELD_TEXT && choice->max == COLUMN_TEXT_MAX - 1);
+        assert(role->names != NULL && (role->patterns == NULL || count > 0));
+        assert((role->patterns != NULL || required == count) && "optional roles come last");
         required += role->patterns == NULL;
         (void)array, (void)choice;
     }
@@ -130,23 +136,24 @@ static void variants_assert(const struct job_type *type) {
 }
 
 static void paths_assert(const struct job_type *type) {
-    for (const struct job_path *path = type->paths; path && path->pattern; path++) {
+    for (const struct job_path *path = type->paths; path != NULL && path->pattern != NULL; path++) {
         assert(path->pattern[0] == '/');
-        assert(path->bind);
+        assert(path->bind != NULL);
     }
 }
 
 void job_types_assert(void) {
-    for (size_t i = 0; job_types[i]; i++) {
+    for (size_t i = 0; job_types[i] != NULL; i++) {
         const struct job_type *type = job_types[i];
-        assert(type->name && *type->name && type->title && *type->title);
-        assert(type->fields && type->params_size <= JOB_PARAMS_MAX);
-        assert(type->formats && type->formats[0] != FORMAT_NONE);
+        assert(type->name != NULL && *type->name && type->title != NULL && *type->title);
+        assert(type->fields != NULL && type->params_size <= JOB_PARAMS_MAX);
+        assert(type->formats != NULL && type->formats[0] != FORMAT_NONE);
         assert((type->input == INPUT_NONE) == (type->accepts == NULL));
         assert((type->input == INPUT_NONE) == (type->canary_input == NULL));
-        assert(type->check && type->plan && type->run && type->variants && type->estimate);
-        assert(!type->alike == !type->run_group);
-        assert(type->canary_query && type->canary_format != FORMAT_NONE);
+        assert(type->check != NULL && type->plan != NULL && type->run != NULL &&
+               type->variants != NULL && type->estimate != NULL);
+        assert((type->alike == NULL) == (type->run_group == NULL));
+        assert(type->canary_query != NULL && type->canary_format != FORMAT_NONE);
         assert(type->version > 0);
         assert(job_type_find(type->name) == type && "names are unique");
         fields_assert(type);

@@ -37,19 +37,20 @@ void planes_check(const struct input *input, const char *name, const struct limi
     if (complaints_about(complaints, "image", NULL)) {
         return;
     }
-    if (!input || input->kind != INPUT_IMAGE || input->size == 0) {
+    if (input == NULL || input->kind != INPUT_IMAGE || input->size == 0) {
         complaints_add(complaints, name,
                        "is missing; send an image as the request body, or as a base64 text");
         return;
     }
     const struct image_info *image = &input->image;
     uint64_t pixels = (uint64_t)image->width * image->height;
-    if (pixels > limits->max_pixels)
+    if (pixels > limits->max_pixels) {
         complaints_add(complaints, name,
                        "has %" PRIu64 " pixels; this daemon allows %" PRIu64 " (--max-pixels)",
                        pixels, limits->max_pixels);
-    else if (image->width > INT32_MAX || image->height > INT32_MAX)
+    } else if (image->width > INT32_MAX || image->height > INT32_MAX) {
         complaints_add(complaints, name, "has a side of more than %d pixels", INT32_MAX);
+    }
 }
 
 bool planes_shape(const struct input *input, enum sample sample, struct planes *planes) {
@@ -65,11 +66,13 @@ bool planes_shape(const struct input *input, enum sample sample, struct planes *
 
 enum kiln_status planes_decode(struct task *task, const struct input *input, enum sample sample,
                                double offset, double scale, struct planes *planes) {
-    if (!planes_shape(input, sample, planes))
+    if (!planes_shape(input, sample, planes)) {
         return result_error(task, KILN_JOB_TOO_LARGE);
+    }
     planes->data = result_scratch(task, planes->bytes, 1);
-    if (!planes->data)
+    if (planes->data == NULL) {
         return result_no_memory(task);
+    }
     return result_error(task, image_read(task->pool, task->data + input->offset, input->size,
                                          &input->image, sample, offset, scale, planes->data,
                                          task->detail, sizeof task->detail));
@@ -84,8 +87,9 @@ uint64_t planes_bound(const struct planes *planes, enum format format, uint32_t 
     case FORMAT_PGM:
         return pgm_bound(planes->width, planes->height, planes->channels, depth);
     case FORMAT_NPY:
-        if (__builtin_mul_overflow(planes->count, element, &bytes))
+        if (__builtin_mul_overflow(planes->count, element, &bytes)) {
             return 0;
+        }
         return __builtin_add_overflow(bytes, NPY_WRITE_MAX, &bytes) ? 0 : bytes;
     default:
         return RESULT_JSON_MAX;
@@ -111,19 +115,21 @@ static void *array_open(struct task *task, const struct planes *planes) {
 enum kiln_status planes_place(struct task *task, struct planes *planes) {
     if (task->format == FORMAT_NPY && planes->channels == 1) {
         planes->data = array_open(task, planes);
-        return planes->data ? KILN_OK : KILN_INTERNAL;
+        return planes->data != NULL ? KILN_OK : KILN_INTERNAL;
     }
     planes->data = result_scratch(task, planes->bytes, 1);
-    return planes->data ? KILN_OK : result_no_memory(task);
+    return planes->data != NULL ? KILN_OK : result_no_memory(task);
 }
 
 static enum kiln_status array_encode(struct task *task, const struct planes *planes) {
     void *data = array_open(task, planes);
-    if (!data)
+    if (data == NULL) {
         return KILN_INTERNAL;
-    if (data != planes->data)
+    }
+    if (data != planes->data) {
         planes_interleave(task->pool, planes->data, element_sizes[planes->sample], planes->width,
                           planes->height, planes->channels, data);
+    }
     return KILN_OK;
 }
 
@@ -143,11 +149,13 @@ void planes_range(const struct planes *planes, double *low, double *high) {
 
 enum kiln_status planes_encode(struct task *task, const struct field *fields,
                                const struct planes *planes, const struct quantization *rule) {
-    if (task->format == FORMAT_NPY)
+    if (task->format == FORMAT_NPY) {
         return array_encode(task, planes);
+    }
     void *pixels = result_scratch(task, planes->count, rule->depth / 8);
-    if (!pixels)
+    if (pixels == NULL) {
         return result_no_memory(task);
+    }
     const struct quantum quantum = {rule->offset, rule->scale, rule->bits};
     task->remarks.picture = true;
     task->remarks.scale = rule->told ? rule->scale : 0;
@@ -170,13 +178,16 @@ size_t planes_canary(uint8_t *data, size_t capacity, struct input *input, void *
     static const char head[] = "P5\n48 32\n255\n";
     size_t size = sizeof head - 1 + WIDTH * HEIGHT;
     (void)params;
-    if (capacity < size)
+    if (capacity < size) {
         return 0;
+    }
     memcpy(data, head, sizeof head - 1);
     uint8_t *pixels = data + sizeof head - 1;
-    for (unsigned i = 0; i < HEIGHT; i++)
-        for (unsigned j = 0; j < WIDTH; j++)
+    for (unsigned i = 0; i < HEIGHT; i++) {
+        for (unsigned j = 0; j < WIDTH; j++) {
             pixels[i * WIDTH + j] = (uint8_t)(i * 7 + j * j);
+        }
+    }
     *input = (struct input){
         .kind = INPUT_IMAGE,
         .format = FORMAT_PGM,

@@ -24,8 +24,9 @@
 const char *const result_compressions[] = {"fast", "small", NULL};
 
 void result_compression_settle(int32_t *compression, enum format format) {
-    if (format != FORMAT_PNG)
+    if (format != FORMAT_PNG) {
         *compression = COMPRESSION_FAST;
+    }
 }
 
 double result_steps(enum format format, int32_t compression, double samples, double bytes) {
@@ -43,12 +44,14 @@ double result_steps(enum format format, int32_t compression, double samples, dou
 }
 
 enum kiln_status result_error(struct task *task, enum kiln_status status) {
-    if (status == KILN_OK || task->detail[0])
+    if (status == KILN_OK || task->detail[0]) {
         return status;
+    }
     const char *text = task->backend->error(task->stream);
-    if (!text || !*text)
+    if (text == NULL || !*text) {
         text = status == KILN_NO_MEMORY ? "the device has not enough memory for this job now"
                                         : status_row(status)->title;
+    }
     snprintf(task->detail, sizeof task->detail, "%s", text);
     return status;
 }
@@ -59,8 +62,9 @@ enum kiln_status result_no_memory(struct task *task) {
 
 void *result_scratch(struct task *task, uint64_t count, size_t element) {
     size_t bytes;
-    if (__builtin_mul_overflow(count, element, &bytes))
+    if (__builtin_mul_overflow(count, element, &bytes)) {
         return NULL;
+    }
     return task->backend->host(task->stream, bytes);
 }
 
@@ -79,8 +83,9 @@ void result_timing(struct task *task, struct text *text) {
     struct timing *timing = task->timing;
     task->backend->finish(task->stream, timing);
     uint64_t now = clock_ns();
-    if (task->started_ns && now > task->started_ns)
+    if (task->started_ns && now > task->started_ns) {
         timing->total = (double)(now - task->started_ns) * 1e-6;
+    }
     const struct {
         const char *name;
         double value;
@@ -89,8 +94,9 @@ void result_timing(struct task *task, struct text *text) {
         {"download", timing->download}, {"encode", timing->encode}, {"total", timing->total},
     };
     text_string(text, "\"timing\":{");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         text_format(text, "%s\"%s\":%.4f", i ? "," : "", rows[i].name, rows[i].value);
+    }
     text_string(text, "}");
 }
 
@@ -111,11 +117,13 @@ void *result_array(struct task *task, const char *dtype, const uint64_t *shape, 
     size_t header = 0;
     if (task->format != FORMAT_RAW) {
         header = npy_write_header(task->result, task->capacity, dtype, shape, dimensions);
-        if (header == 0)
+        if (header == 0) {
             goto full;
+        }
     }
-    if (bytes > task->capacity || header > task->capacity - bytes)
+    if (bytes > task->capacity || header > task->capacity - bytes) {
         goto full;
+    }
     task->size = header + bytes;
     return task->result + header;
 full:
@@ -142,13 +150,15 @@ static const struct image_text *texts_fill(struct texts *texts, const struct tas
 
 enum kiln_status result_picture(struct task *task, const struct field *fields,
                                 const struct picture *picture, int32_t compression) {
-    if (task->format == FORMAT_PGM)
+    if (task->format == FORMAT_PGM) {
         return result_error(task, pgm_write(picture, task->result, task->capacity, &task->size));
+    }
     struct texts texts;
     const struct image_text *list = texts_fill(&texts, task, fields);
-    if (compression == COMPRESSION_SMALL)
+    if (compression == COMPRESSION_SMALL) {
         return result_error(task, png_write_small(picture, list, SMALL_LEVEL, task->result,
                                                   task->capacity, &task->size));
+    }
     return result_error(
         task, png_write(picture, list, task->pool, task->result, task->capacity, &task->size));
 }
@@ -156,9 +166,10 @@ enum kiln_status result_picture(struct task *task, const struct field *fields,
 bool result_png_offered(const struct task *task, const struct picture *picture,
                         int32_t compression) {
     const struct backend *backend = task->backend;
-    return task->format == FORMAT_PNG && compression == COMPRESSION_FAST && picture->palette &&
-           picture->width <= PNG_WIDTH_MAX && (backend->kernels & KERNEL_BIT(PNG)) != 0 &&
-           backend->mapped(task->stream, task->result, task->capacity);
+    return task->format == FORMAT_PNG && compression == COMPRESSION_FAST &&
+           picture->palette != NULL && picture->width <= PNG_WIDTH_MAX &&
+           (backend->kernels & KERNEL_BIT(PNG)) != 0 &&
+           backend->mapped(task->stream, task->result, task->capacity) != NULL;
 }
 
 /* Enqueues the encoder, which writes to the frames and tells how much, and waits for it. */
@@ -178,13 +189,15 @@ static enum kiln_status pngs_launch(struct task *tasks, size_t count, const stru
             .capacity = frames[i].room,
             .size = backend->mapped(stream, &sizes[i], sizeof sizes[i]),
         };
-        if (!args.target[i].stream || !args.target[i].size)
+        if (args.target[i].stream == NULL || args.target[i].size == NULL) {
             return KILN_INTERNAL;
+        }
         sizes[i] = 0;
     }
     enum kiln_status status = backend->phase(stream, PHASE_ENCODE);
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         status = backend->launch(stream, KERNEL_PNG, &args);
+    }
     return status == KILN_OK ? backend->wait(stream) : status;
 }
 
@@ -194,16 +207,20 @@ enum kiln_status result_pngs(struct task *tasks, size_t count, const struct fiel
     struct texts texts;
     uint64_t *sizes = result_scratch(tasks, count, sizeof *sizes);
     enum kiln_status status = KILN_OK;
-    if (!sizes)
+    if (sizes == NULL) {
         return result_no_memory(tasks);
-    for (size_t i = 0; status == KILN_OK && i < count; i++)
+    }
+    for (size_t i = 0; status == KILN_OK && i < count; i++) {
         status = png_frame_open(picture, texts_fill(&texts, &tasks[i], fields), tasks[i].result,
                                 tasks[i].capacity, &frames[i]);
-    if (status == KILN_OK)
+    }
+    if (status == KILN_OK) {
         status = pngs_launch(tasks, count, picture, frames, sizes);
-    for (size_t i = 0; status == KILN_OK && i < count; i++)
+    }
+    for (size_t i = 0; status == KILN_OK && i < count; i++) {
         status =
             sizes[i] == 0 ? KILN_INTERNAL : png_frame_close(&frames[i], sizes[i], &tasks[i].size);
+    }
     return result_error(tasks, status);
 }
 
@@ -220,8 +237,9 @@ struct numbers {
 
 static void numbers_put(struct text *text, const double *values, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
-        if (i)
+        if (i) {
             text_bytes(text, ",", 1);
+        }
         text_double(text, values[i]);
     }
 }
@@ -241,19 +259,21 @@ static void numbers_run(void *context, size_t chunk, int slot) {
 void result_numbers(struct task *task, struct text *text, const double *values, uint64_t count) {
     size_t chunks = (size_t)((count + NUMBERS_CHUNK - 1) / NUMBERS_CHUNK), room;
     size_t *sizes = NULL;
-    if (task->pool && chunks > 1 && !text->full &&
+    if (task->pool != NULL && chunks > 1 && !text->full &&
         !__builtin_mul_overflow((size_t)count, (size_t)RESULT_NUMBER_MAX, &room) &&
-        room < text->capacity - text->size)
+        room < text->capacity - text->size) {
         sizes = result_scratch(task, chunks, sizeof *sizes);
-    if (!sizes) { /* no pool, or no room for the gaps */
+    }
+    if (sizes == NULL) { /* no pool, or no room for the gaps */
         numbers_put(text, values, count);
         return;
     }
     struct numbers numbers = {values, count, text->data + text->size, sizes};
     thread_pool_run(task->pool, numbers_run, &numbers, chunks);
     for (size_t i = 0; i < chunks; i++) {
-        if (i)
+        if (i) {
             text->data[text->size++] = ',';
+        }
         memmove(text->data + text->size, numbers.base + i * NUMBERS_CHUNK * RESULT_NUMBER_MAX,
                 sizes[i]);
         text->size += sizes[i];

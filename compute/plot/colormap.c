@@ -9,9 +9,11 @@
 #include <string.h>
 
 int32_t colormap_find(const char *name) {
-    for (int32_t i = 0; colormap_names[i]; i++)
-        if (strcmp(colormap_names[i], name) == 0)
+    for (int32_t i = 0; colormap_names[i] != NULL; i++) {
+        if (strcmp(colormap_names[i], name) == 0) {
             return i;
+        }
+    }
     return -1;
 }
 
@@ -21,6 +23,7 @@ void colormap_fill(int32_t index, uint8_t lut[COLORMAP_BYTES]) {
         memcpy(lut, table, COLORMAP_BYTES);
         return;
     }
-    for (size_t i = 0; i < COLORMAP_COLORS; i++)
+    for (size_t i = 0; i < COLORMAP_COLORS; i++) {
         memcpy(lut + 3 * i, table + 3 * (COLORMAP_COLORS - 1 - i), 3);
+    }
 }

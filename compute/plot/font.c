@@ -152,12 +152,13 @@ struct pen {
 static void pen_line(struct pen *pen, double u, double v) {
     double du0 = pen->u * pen->unit, dv0 = pen->v * pen->unit, du1 = u * pen->unit,
            dv1 = v * pen->unit;
-    if (pen->turned)
+    if (pen->turned) {
         raster_stroke(pen->raster, pen->x - dv0, pen->y - du0, pen->x - dv1, pen->y - du1,
                       pen->stroke);
-    else
+    } else {
         raster_stroke(pen->raster, pen->x + du0, pen->y - dv0, pen->x + du1, pen->y - dv1,
                       pen->stroke);
+    }
     pen->u = u;
     pen->v = v;
 }
@@ -174,10 +175,11 @@ static void pen_arc(struct pen *pen, const double *arc, bool joined) {
     for (int i = 0; i <= steps; i++) {
         double angle = (arc[4] + sweep * i / steps) * degree;
         double u = arc[0] + arc[2] * cos(angle), v = arc[1] + arc[3] * sin(angle);
-        if (i == 0 && !joined)
+        if (i == 0 && !joined) {
             pen_move(pen, u, v);
-        else
+        } else {
             pen_line(pen, u, v);
+        }
     }
 }
 
@@ -200,16 +202,18 @@ static void pen_path(struct pen *pen, const char *path) {
             numbers[i] = strtod(path, &end);
             path = end;
         }
-        if (command == 'M')
+        if (command == 'M') {
             pen_move(pen, numbers[0], numbers[1]);
-        else if (command == 'L')
+        } else if (command == 'L') {
             pen_line(pen, numbers[0], numbers[1]);
-        else if (command == 'D')
+        } else if (command == 'D') {
             pen_dot(pen, numbers[0], numbers[1]);
-        else
+        } else {
             pen_arc(pen, numbers, command == 'a');
-        while (*path == ' ')
+        }
+        while (*path == ' ') {
             path++;
+        }
     }
 }
 
@@ -224,7 +228,7 @@ static double text_walk(const char *text, double size, struct pen *pen) {
             continue;
         }
         const struct glyph *glyph = glyph_find((unsigned char)*at);
-        if (pen) {
+        if (pen != NULL) {
             struct pen shifted = *pen;
             double right = (advance + BEARING * UNIT * part) * size, up = lift * size;
             shifted.x += pen->turned ? -up : right;

@@ -24,12 +24,14 @@ size_t plot_bytes(uint32_t width, uint32_t height) {
 
 /* A text made to fit `room` pixels: smaller down to 7.5 pixels, then cut with dots. */
 static struct font text_fit(char *out, const char *text, struct font font, double room) {
-    snprintf(out, PLOT_TEXT_MAX, "%s", text ? text : "");
+    snprintf(out, PLOT_TEXT_MAX, "%s", text != NULL ? text : "");
     double width = font_width(&font, out);
-    if (width > room && font.size > 7.5)
+    if (width > room && font.size > 7.5) {
         font.size = fmax(7.5, font.size * room / width);
-    for (size_t length = strlen(out); length > 3 && font_width(&font, out) > room; length--)
+    }
+    for (size_t length = strlen(out); length > 3 && font_width(&font, out) > room; length--) {
         memcpy(out + length - 4, "...", 4);
+    }
     return font;
 }
 
@@ -53,17 +55,21 @@ struct ranges {
 
 static struct ranges plot_ranges(const struct plot *plot) {
     struct ranges ranges = {0, 1, 0};
-    for (uint64_t i = 0; i < plot->count; i++)
-        if (isfinite(plot->y[i]) && plot->y[i] > ranges.top)
+    for (uint64_t i = 0; i < plot->count; i++) {
+        if (isfinite(plot->y[i]) && plot->y[i] > ranges.top) {
             ranges.top = plot->y[i];
-    if (!(ranges.top > 1e-300))
+        }
+    }
+    if (!(ranges.top > 1e-300)) {
         ranges.top = 1;
-    if (ranges.top > 1e300)
+    }
+    if (ranges.top > 1e300) {
         ranges.top = 1e300;
+    }
     if (plot->count) {
         uint64_t last = plot->count - 1;
-        ranges.low = plot->x ? plot->x[0] : plot->x0;
-        ranges.high = plot->x ? plot->x[last] : plot->x0 + (double)last * plot->dx;
+        ranges.low = plot->x != NULL ? plot->x[0] : plot->x0;
+        ranges.high = plot->x != NULL ? plot->x[last] : plot->x0 + (double)last * plot->dx;
     }
     double most = fmax(fabs(ranges.low), fabs(ranges.high));
     if (!(ranges.high - ranges.low > 1e-12 * most)) { /* a point is not a range */
@@ -98,8 +104,9 @@ static void horizontal_axis(struct plot_axis *axis, const struct ranges *ranges,
     for (int most = 12; most >= 2; most--) {
         plot_axis_choose(axis, ranges->low, ranges->high, most);
         double label = axis_labels_width(axis, font);
-        if ((label + 1.6 * font->size) * axis->count <= room)
+        if ((label + 1.6 * font->size) * axis->count <= room) {
             return;
+        }
     }
 }
 
@@ -116,8 +123,9 @@ static void frame_choose(const struct plot *plot, struct layout *layout, struct 
     int most = (int)fmax(3, fmin(11, inner / (2.6 * em)));
     plot_axis_choose(&frame->y, 0, ranges.top * inner / (inner - layout->headroom), most);
     plot_axis_note(&frame->y, note, sizeof note);
-    if (note[0])
+    if (note[0]) {
         frame->top += 1.2 * em;
+    }
     layout->label_width = axis_labels_width(&frame->y, &layout->font);
     frame->left = rint(1.0 * em + 1.2 * em + layout->label_width + 1.2 * em);
     frame->right = rint(plot->width - 1.8 * em);
@@ -133,8 +141,9 @@ static double line_width(const struct layout *layout) {
 static void grid_draw(struct canvas *canvas, const struct plot_frame *frame, double line) {
     for (int i = 0; i < frame->y.count; i++) {
         double y = rint(plot_frame_y(frame, plot_axis_tick(&frame->y, i)));
-        if (y < frame->bottom - 1)
+        if (y < frame->bottom - 1) {
             box_put(canvas, frame->left, y, frame->right, y + line);
+        }
     }
     for (int i = 0; i < frame->x.count; i++) {
         double x = rint(plot_frame_x(frame, plot_axis_tick(&frame->x, i)));
@@ -193,14 +202,16 @@ static void titles_draw(const struct plot *plot, struct canvas *canvas, const st
 /* The best point: a dashed line, a ring on the curve, and the label on the roomier side. */
 static void mark_draw(const struct plot *plot, struct canvas *canvas, const struct layout *layout,
                       const struct plot_frame *frame, double line) {
-    if (isnan(plot->mark_x) || isnan(plot->mark_y))
+    if (isnan(plot->mark_x) || isnan(plot->mark_y)) {
         return;
+    }
     char text[PLOT_TEXT_MAX];
     double em = layout->em, x = plot_frame_x(frame, plot->mark_x);
     double y = plot_frame_y(frame, plot->mark_y), width = line * 1.3;
     x = fmin(fmax(x, frame->left), frame->right);
-    for (double at = frame->top; at < frame->bottom; at += 0.55 * em)
+    for (double at = frame->top; at < frame->bottom; at += 0.55 * em) {
         box_put(canvas, x - width / 2, at, x + width / 2, fmin(at + 0.3 * em, frame->bottom));
+    }
     paint(canvas, INK_TEXT, 0.55);
     canvas->table->disc(canvas, x, y, 0.62 * em);
     paint(canvas, INK_ACCENT, 1);

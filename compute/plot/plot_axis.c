@@ -20,15 +20,17 @@ static double nice_step(double raw) {
 /* A round number below the whole range, when its labels would need more than six digits. */
 static double round_offset(double low, double high, double step) {
     double most = fmax(fabs(low), fabs(high));
-    if (most / step < 1e6)
+    if (most / step < 1e6) {
         return 0;
+    }
     double unit = pow(10, ceil(log10(high - low)));
     return floor(low / unit) * unit;
 }
 
 static int thousands(double most) {
-    if (most <= 0 || (most < 1e5 && most >= 1e-2))
+    if (most <= 0 || (most < 1e5 && most >= 1e-2)) {
         return 0;
+    }
     return 3 * (int)floor(log10(most) / 3);
 }
 
@@ -51,17 +53,20 @@ double plot_axis_tick(const struct plot_axis *axis, int index) {
 
 void plot_axis_label(const struct plot_axis *axis, int index, char *text, size_t size) {
     double value = (plot_axis_tick(axis, index) - axis->offset) / pow(10, axis->exponent);
-    if (fabs(value) < 0.5 * pow(10, -axis->decimals))
+    if (fabs(value) < 0.5 * pow(10, -axis->decimals)) {
         value = 0;
+    }
     snprintf(text, size, "%.*f", axis->decimals, value + 0.0);
 }
 
 void plot_axis_note(const struct plot_axis *axis, char *text, size_t size) {
     int length = 0;
     text[0] = 0;
-    if (axis->exponent)
+    if (axis->exponent) {
         length = snprintf(text, size, FONT_TIMES " 10" FONT_RAISE "%d" FONT_LOWER, axis->exponent);
-    if (axis->offset != 0 && length >= 0 && (size_t)length < size)
+    }
+    if (axis->offset != 0 && length >= 0 && (size_t)length < size) {
         snprintf(text + length, size - (size_t)length, "%s%c %.12g", length ? " " : "",
                  axis->offset < 0 ? '-' : '+', fabs(axis->offset));
+    }
 }

@@ -36,10 +36,12 @@ double plot_frame_y(const struct plot_frame *frame, double y) {
 }
 
 static void span_include(struct curve_span *span, double y) {
-    if (y < span->top)
+    if (y < span->top) {
         span->top = (float)y;
-    if (y > span->bottom)
+    }
+    if (y > span->bottom) {
         span->bottom = (float)y;
+    }
 }
 
 /* Strips of the frame's columns, the first at pixel `column`. */
@@ -69,21 +71,23 @@ static void strips_piece(struct curve_strips *strips, double x0, double y0, doub
 }
 
 double plot_point_x(const struct plot *plot, uint64_t i) {
-    return plot->x ? plot->x[i] : plot->x0 + (double)i * plot->dx;
+    return plot->x != NULL ? plot->x[i] : plot->x0 + (double)i * plot->dx;
 }
 
 static void strips_collect(struct curve_strips *strips, const struct plot *plot,
                            const struct plot_frame *frame) {
-    for (long i = 0; i < strips->count; i++)
+    for (long i = 0; i < strips->count; i++) {
         strips->spans[i] = (struct curve_span){INFINITY, -INFINITY};
+    }
     double last_x = 0, last_y = NAN;
     for (uint64_t i = 0; i < plot->count; i++) {
         double x = plot_frame_x(frame, plot_point_x(plot, i));
         double y = isnan(plot->y[i]) ? NAN : plot_frame_y(frame, plot->y[i]);
-        if (!isnan(y) && !isnan(last_y))
+        if (!isnan(y) && !isnan(last_y)) {
             strips_piece(strips, last_x, last_y, x, y);
-        else if (!isnan(y))
+        } else if (!isnan(y)) {
             strips_piece(strips, x, y, x, y);
+        }
         last_x = x;
         last_y = y;
     }
@@ -96,8 +100,9 @@ static void strips_widen(const struct curve_strips *thin, struct curve_span *wid
         struct curve_span span = {INFINITY, -INFINITY};
         for (long d = -reach; d <= reach; d++) {
             long at = i + d;
-            if (at < 0 || at >= thin->count || thin->spans[at].top > thin->spans[at].bottom)
+            if (at < 0 || at >= thin->count || thin->spans[at].top > thin->spans[at].bottom) {
                 continue;
+            }
             double side = (double)d / STRIPS, extent = sqrt(radius * radius - side * side);
             span_include(&span, thin->spans[at].top - extent);
             span_include(&span, thin->spans[at].bottom + extent);
@@ -111,8 +116,9 @@ static void column_add(float *ends, float *steps, double top, double bottom, dou
     const float share = 1.0f / STRIPS;
     top = top < 0 ? 0 : top;
     bottom = bottom > limit ? limit : bottom;
-    if (!(top < bottom))
+    if (!(top < bottom)) {
         return;
+    }
     long first = (long)top, last = (long)bottom;
     if (first == last) {
         ends[first] += share * (float)(bottom - top);
@@ -128,17 +134,21 @@ static void column_add(float *ends, float *steps, double top, double bottom, dou
 static void column_cover(struct raster *raster, uint32_t x, const struct curve_span *spans,
                          const double *floor_y, float *rows) {
     float *ends = rows, *steps = rows + PLOT_SIDE_MAX + 2;
-    for (uint32_t y = 0; y <= raster->height; y++)
+    for (uint32_t y = 0; y <= raster->height; y++) {
         ends[y] = steps[y] = 0;
-    for (int i = 0; i < STRIPS; i++)
-        if (spans[i].top <= spans[i].bottom)
-            column_add(ends, steps, floor_y ? spans[i].bottom : spans[i].top,
-                       floor_y ? *floor_y : spans[i].bottom, raster->height);
+    }
+    for (int i = 0; i < STRIPS; i++) {
+        if (spans[i].top <= spans[i].bottom) {
+            column_add(ends, steps, floor_y != NULL ? spans[i].bottom : spans[i].top,
+                       floor_y != NULL ? *floor_y : spans[i].bottom, raster->height);
+        }
+    }
     float whole = 0;
     for (uint32_t y = 0; y < raster->height; y++) {
         whole += steps[y];
-        if (whole + ends[y] > 1e-4f)
+        if (whole + ends[y] > 1e-4f) {
             raster_cover(raster, x, y, whole + ends[y]);
+        }
     }
 }
 
@@ -146,9 +156,10 @@ static void points_mark(const struct plot *plot, const struct plot_frame *frame,
                         struct raster *raster, double stroke) {
     for (uint64_t i = 0; i < plot->count; i++) {
         double x = plot_frame_x(frame, plot_point_x(plot, i));
-        if (!isnan(plot->y[i]))
+        if (!isnan(plot->y[i])) {
             raster_stroke(raster, x, plot_frame_y(frame, plot->y[i]), x,
                           plot_frame_y(frame, plot->y[i]), stroke * 3);
+        }
     }
 }
 
@@ -160,13 +171,16 @@ void plot_curve_draw(const struct plot *plot, const struct plot_frame *frame, st
     struct curve_span *wide = strips.spans + strips.count;
     float *rows = (float *)(wide + strips.count);
     strips_collect(&strips, plot, frame);
-    for (uint32_t x = first; x < end; x++)
+    for (uint32_t x = first; x < end; x++) {
         column_cover(raster, x, strips.spans + (size_t)(x - first) * STRIPS, &frame->bottom, rows);
+    }
     raster_paint(raster, accent, 0.10);
     strips_widen(&strips, wide, stroke / 2);
-    for (uint32_t x = first; x < end; x++)
+    for (uint32_t x = first; x < end; x++) {
         column_cover(raster, x, wide + (size_t)(x - first) * STRIPS, NULL, rows);
-    if ((double)plot->count * POINTS_MARKED < frame->right - frame->left)
+    }
+    if ((double)plot->count * POINTS_MARKED < frame->right - frame->left) {
         points_mark(plot, frame, raster, stroke);
+    }
     raster_paint(raster, accent, 1);
 }

@@ -38,12 +38,14 @@ void raster_init(struct raster *raster, uint32_t width, uint32_t height, void *m
 }
 
 void raster_cover(struct raster *raster, uint32_t x, uint32_t y, double coverage) {
-    if (x >= raster->width || y >= raster->height || !(coverage > 0))
+    if (x >= raster->width || y >= raster->height || !(coverage > 0)) {
         return;
+    }
     uint8_t value = coverage < 1 ? (uint8_t)(coverage * 255 + 0.5) : 255;
     uint8_t *at = &raster->mask[(size_t)y * raster->width + x];
-    if (value <= *at)
+    if (value <= *at) {
         return;
+    }
     *at = value;
     raster->left = x < raster->left ? x : raster->left;
     raster->top = y < raster->top ? y : raster->top;
@@ -53,8 +55,9 @@ void raster_cover(struct raster *raster, uint32_t x, uint32_t y, double coverage
 
 /* A coordinate as a pixel number in [0, limit]. */
 static uint32_t pixel_floor(double value, uint32_t limit) {
-    if (!(value > 0))
+    if (!(value > 0)) {
         return 0;
+    }
     return value >= limit ? limit : (uint32_t)value;
 }
 
@@ -67,8 +70,9 @@ static double distance_squared(double px, double py, double dx, double dy, doubl
 
 void raster_stroke(struct raster *raster, double x0, double y0, double x1, double y1,
                    double width) {
-    if (!isfinite(x0 + y0 + x1 + y1 + width))
+    if (!isfinite(x0 + y0 + x1 + y1 + width)) {
         return;
+    }
     double radius = width / 2, reach = radius + 1;
     double dx = x1 - x0, dy = y1 - y0, length = dx * dx + dy * dy;
     double inverse = length > 0 ? 1 / length : 0;
@@ -88,8 +92,9 @@ void raster_stroke(struct raster *raster, double x0, double y0, double x1, doubl
         uint32_t end = pixel_floor((from > to ? from : to) + reach + 1, raster->width);
         for (; column < end; column++) {
             double square = distance_squared(column + 0.5 - x0, y - y0, dx, dy, inverse);
-            if (square < reach * reach)
+            if (square < reach * reach) {
                 raster_cover(raster, column, row, radius + 0.5 - sqrt(square));
+            }
         }
     }
 }
@@ -101,13 +106,16 @@ static double overlap(double low, double high, uint32_t at) {
 }
 
 void raster_box(struct raster *raster, double x0, double y0, double x1, double y1) {
-    if (!isfinite(x0 + y0 + x1 + y1))
+    if (!isfinite(x0 + y0 + x1 + y1)) {
         return;
+    }
     uint32_t first = pixel_floor(x0, raster->width), bottom = pixel_floor(ceil(y1), raster->height);
     uint32_t end = pixel_floor(ceil(x1), raster->width);
-    for (uint32_t y = pixel_floor(y0, raster->height); y < bottom; y++)
-        for (uint32_t x = first; x < end; x++)
+    for (uint32_t y = pixel_floor(y0, raster->height); y < bottom; y++) {
+        for (uint32_t x = first; x < end; x++) {
             raster_cover(raster, x, y, overlap(x0, x1, x) * overlap(y0, y1, y));
+        }
+    }
 }
 
 static uint8_t blend(uint8_t under, uint8_t over, uint32_t alpha) {
@@ -122,8 +130,9 @@ void raster_paint(struct raster *raster, struct color color, double opacity) {
             uint32_t alpha = raster->mask[row + x] * strength; /* 255² is opaque */
             uint8_t *pixel = &raster->pixels[3 * (row + x)];
             raster->mask[row + x] = 0;
-            if (!alpha)
+            if (!alpha) {
                 continue;
+            }
             pixel[0] = blend(pixel[0], color.red, alpha);
             pixel[1] = blend(pixel[1], color.green, alpha);
             pixel[2] = blend(pixel[2], color.blue, alpha);

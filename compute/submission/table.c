@@ -140,7 +140,7 @@ static enum kiln_status table_take(struct reading *reading) {
     for (size_t i = 0; roles[i].field != NULL; i++) {
         if (submission->complaints->count > 0) {
             form_mark_quietly(&reading->form, roles[i].field); /* one reason is enough */
-        } else if (arrays[i].count > 0 || !roles[i].patterns) {
+        } else if (arrays[i].count > 0 || roles[i].patterns == NULL) {
             form_set_array(&reading->form, roles[i].field, arrays[i]);
         }
     }

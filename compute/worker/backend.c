@@ -21,7 +21,7 @@ static void program_directory(char *path, size_t size) {
     ssize_t length = readlink("/proc/self/exe", path, size - 1);
     path[length > 0 ? length : 0] = '\0';
     char *slash = strrchr(path, '/');
-    if (slash) {
+    if (slash != NULL) {
         *slash = '\0';
     } else {
         snprintf(path, size, ".");
@@ -35,12 +35,12 @@ static const struct backend *module_load(const char *path, char *why, size_t why
         return NULL;
     }
     void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!module) {
+    if (module == NULL) {
         snprintf(why, why_size, "the module could not be loaded: %s", dlerror());
         return NULL;
     }
     const struct backend *backend = dlsym(module, BACKEND_SYMBOL);
-    if (backend && backend->abi == BACKEND_ABI) {
+    if (backend != NULL && backend->abi == BACKEND_ABI) {
         return backend;
     }
     snprintf(why, why_size, "the module %s belongs to another version of this program", path);
@@ -56,12 +56,12 @@ static const struct backend *module_find(const struct device_kind *kind, char *w
              kind->module);
     program_directory(directory, sizeof directory);
     const char *chosen = getenv("KILN_MODULE_PATH");
-    if (chosen && *chosen) {
+    if (chosen != NULL && *chosen) {
         snprintf(path, sizeof path, "%s/%s", chosen, kind->module);
         backend = module_load(path, why, why_size);
     }
     static const char *const places[] = {"", "/../lib/kiln"};
-    for (size_t i = 0; !backend && i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; backend == NULL && i < sizeof places / sizeof *places; i++) {
         snprintf(path, sizeof path, "%s%s/%s", directory, places[i], kind->module);
         backend = module_load(path, why, why_size);
     }
@@ -74,5 +74,5 @@ const struct backend *backend_find(const char *device, int *index, char *why, si
         snprintf(why, why_size, "there is no kind of device called \"%.32s\"", device);
         return NULL;
     }
-    return kind->builtin ? kind->builtin : module_find(kind, why, why_size);
+    return kind->builtin != NULL ? kind->builtin : module_find(kind, why, why_size);
 }

@@ -32,7 +32,7 @@ static void print_kind(struct text *out, const char *kind, struct finding *findi
     char *why = finding->why;
     const struct backend *backend = backend_find(kind, &index, why, why_size);
     finding->backend = backend;
-    if (!backend || backend->enumerate(out, why, why_size) != KILN_OK) {
+    if (backend == NULL || backend->enumerate(out, why, why_size) != KILN_OK) {
         out->size = start; /* whatever a failed enumeration wrote */
         text_string(out, "[]");
         return;
@@ -59,7 +59,7 @@ int worker_probe(void) {
     struct finding findings[KINDS_MAX] = {{0}};
     struct text out;
     char *buffer = malloc(PROBE_TEXT_MAX);
-    if (!buffer) {
+    if (buffer == NULL) {
         return 1;
     }
     text_init(&out, buffer, PROBE_TEXT_MAX);

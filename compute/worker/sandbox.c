@@ -91,7 +91,7 @@ static void emit_list(struct program *program, const struct sandbox_call *list, 
 static int calls_count(const struct sandbox_call *const *lists) {
     bool seen[CALLS_MAX] = {false};
     int count = 0;
-    for (; *lists; lists++) {
+    for (; *lists != NULL; lists++) {
         for (const struct sandbox_call *call = *lists; call->number != SANDBOX_END; call++) {
             if (call->number < CALLS_MAX && !seen[call->number]) {
                 seen[call->number] = true;
@@ -115,7 +115,7 @@ static void program_make(struct program *program, enum sandbox_profile profile, 
     emit_load(program, offsetof(struct seccomp_data, nr));
     emit_list(program, sandbox_hostile, hostile);
     emit_list(program, sandbox_missing, SECCOMP_RET_ERRNO | ENOSYS);
-    for (; *lists; lists++) {
+    for (; *lists != NULL; lists++) {
         emit_list(program, *lists, SECCOMP_RET_ALLOW);
     }
     if (report) {
@@ -312,7 +312,7 @@ static bool reporter_start(struct reporter *reporter) {
     reporter->answer = malloc(reporter->sizes.seccomp_notif_resp);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = reporter->call && reporter->answer
+    int error = reporter->call != NULL && reporter->answer != NULL
                     ? pthread_create(&thread, NULL, report_run, reporter)
                     : ENOMEM;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -340,10 +340,10 @@ static enum sandbox_state state_wanted(enum sandbox_profile profile) {
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
     return SANDBOX_OFF;
 #endif
-    if (text && strcmp(text, "off") == 0) {
+    if (text != NULL && strcmp(text, "off") == 0) {
         return SANDBOX_OFF;
     }
-    if (text && strcmp(text, "report") == 0) {
+    if (text != NULL && strcmp(text, "report") == 0) {
         /* of two steps one reports: a filter that does can have no other beside it */
         bool other =
             profile == SANDBOX_SPAWNER || profile == SANDBOX_OPENING || profile == SANDBOX_SHUT;

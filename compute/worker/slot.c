@@ -67,7 +67,7 @@ static enum kiln_status canary_run(const struct worker *worker, struct stream *s
         .timing = &timing,
         .started_ns = clock_ns(),
     };
-    status = task.result ? task_run(&task, type, &control) : KILN_NO_MEMORY;
+    status = task.result != NULL ? task_run(&task, type, &control) : KILN_NO_MEMORY;
     snprintf(why, why_size, "warm-up of %s failed: %s", type->name,
              task.detail[0] ? task.detail : status_row(status)->title);
     free(task.result);
@@ -79,8 +79,8 @@ static enum kiln_status canary_run(const struct worker *worker, struct stream *s
 static enum kiln_status warm_up(const struct worker *worker, struct stream *stream, char *why,
                                 size_t why_size) {
     uint8_t *data = aligned_alloc(ARENA_PAGE, CANARY_DATA_MAX);
-    enum kiln_status status = data ? KILN_OK : KILN_NO_MEMORY;
-    for (size_t i = 0; status == KILN_OK && job_types[i]; i++) {
+    enum kiln_status status = data != NULL ? KILN_OK : KILN_NO_MEMORY;
+    for (size_t i = 0; status == KILN_OK && job_types[i] != NULL; i++) {
         status = canary_run(worker, stream, job_types[i], data, why, why_size);
         if (status == KILN_UNSUPPORTED) {
             log_warning("%s", why);
@@ -231,7 +231,7 @@ void *worker_slot(void *argument) {
     if (status == KILN_OK) {
         serve(worker, stream);
     }
-    if (stream) {
+    if (stream != NULL) {
         worker->backend->stream_destroy(stream);
     }
     pthread_mutex_lock(&worker->lock);

@@ -48,7 +48,8 @@ static void fds_close(int *fds) {
 static bool fds_take(struct msghdr *message, int *fds) {
     int count = 0;
     bool whole = !(message->msg_flags & (MSG_CTRUNC | MSG_TRUNC));
-    for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part; part = CMSG_NXTHDR(message, part)) {
+    for (struct cmsghdr *part = CMSG_FIRSTHDR(message); part != NULL;
+         part = CMSG_NXTHDR(message, part)) {
         if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
             continue;
         }

@@ -49,14 +49,15 @@ static const struct job_type *command_check(const struct worker *worker,
                                             const struct command *command) {
     uint64_t total = worker->options->arena_size;
     const struct job_type *type = job_type_at(command->type);
-    bool sound =
-        type && command->magic == COMMAND_MAGIC && has_format(type, (enum format)command->format) &&
-        command->data_offset % ARENA_PAGE == 0 && command->result_offset % ARENA_PAGE == 0 &&
-        lies_within(command->data_offset, command->data_size, total) &&
-        lies_within(command->result_offset, command->result_size, total) &&
-        command->result_size > 0 && inputs_check(type, command) &&
-        command->control_offset % _Alignof(struct control) == 0 &&
-        lies_within(command->control_offset, sizeof(struct control), total);
+    bool sound = type != NULL && command->magic == COMMAND_MAGIC &&
+                 has_format(type, (enum format)command->format) &&
+                 command->data_offset % ARENA_PAGE == 0 &&
+                 command->result_offset % ARENA_PAGE == 0 &&
+                 lies_within(command->data_offset, command->data_size, total) &&
+                 lies_within(command->result_offset, command->result_size, total) &&
+                 command->result_size > 0 && inputs_check(type, command) &&
+                 command->control_offset % _Alignof(struct control) == 0 &&
+                 lies_within(command->control_offset, sizeof(struct control), total);
     return sound ? type : NULL;
 }
 
@@ -79,7 +80,7 @@ enum kiln_status task_run(struct task *task, const struct job_type *type, struct
     if (status != KILN_OK && task->detail[0] == '\0') {
         const char *error = backend->error(task->stream);
         snprintf(task->detail, sizeof task->detail, "%s",
-                 error && *error ? error : status_row(status)->title);
+                 error != NULL && *error ? error : status_row(status)->title);
     }
     return status;
 }
@@ -129,7 +130,7 @@ static void command_run(const struct worker *worker, struct stream *stream,
     const struct job_type *type = command_check(worker, command);
     struct task task;
     answer_begin(command, 1, answer);
-    if (!type) {
+    if (type == NULL) {
         answer->status = KILN_INTERNAL;
         snprintf(answer->detail, sizeof answer->detail, "the worker got an unsound command");
         return;
@@ -145,13 +146,13 @@ static void command_run(const struct worker *worker, struct stream *stream,
 static const struct job_type *group_type(const struct worker *worker,
                                          const struct command *commands, size_t count) {
     const struct job_type *type = command_check(worker, &commands[0]);
-    for (size_t i = 1; type && i < count; i++) {
+    for (size_t i = 1; type != NULL && i < count; i++) {
         if (command_check(worker, &commands[i]) != type ||
             commands[i].format != commands[0].format) {
             type = NULL;
         }
     }
-    return type && type->run_group ? type : NULL;
+    return type != NULL && type->run_group != NULL ? type : NULL;
 }
 
 /* Does every result lie in its block? */
@@ -170,7 +171,7 @@ static bool group_run(const struct worker *worker, struct stream *stream,
     const struct job_type *type = group_type(worker, commands, count);
     struct task tasks[GROUP_MAX];
     struct timing shared = {0};
-    if (!type) {
+    if (type == NULL) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {

@@ -42,7 +42,7 @@ static bool tie_to_parent(void) {
     }
     /* It may have died before the line above; its id was given to us by itself. */
     const char *parent = getenv("KILN_PARENT_PID");
-    return !parent || strtol(parent, NULL, 10) == (long)getppid();
+    return parent == NULL || strtol(parent, NULL, 10) == (long)getppid();
 }
 
 /* Threads for the host's share of the jobs. More than eight on one picture gain nothing. */
@@ -63,8 +63,8 @@ static bool notice_send(const struct worker *worker, enum notice_kind kind, cons
         .magic = COMMAND_MAGIC,
         .kind = kind,
         .slots = (uint32_t)worker->slots,
-        .gather = worker->backend ? (uint32_t)worker->backend->gather : 1,
-        .kernels = worker->backend ? worker->backend->kernels : 0,
+        .gather = worker->backend != NULL ? (uint32_t)worker->backend->gather : 1,
+        .kernels = worker->backend != NULL ? worker->backend->kernels : 0,
         .size = (uint32_t)size,
     };
     struct iovec parts[] = {{&notice, sizeof notice}, {(void *)(uintptr_t)text, size}};
@@ -98,12 +98,12 @@ static enum kiln_status device_open(struct worker *worker) {
     int index = 0;
     char *why = worker->why;
     worker->arena = arena_attach(options->arena_fd, options->arena_size);
-    if (!worker->arena) {
+    if (worker->arena == NULL) {
         snprintf(why, sizeof worker->why, "the arena could not be mapped: %s", strerror(errno));
         return KILN_INTERNAL;
     }
     worker->backend = backend_find(options->device, &index, why, sizeof worker->why);
-    if (!worker->backend) {
+    if (worker->backend == NULL) {
         return KILN_NO_DEVICE;
     }
     enum kiln_status status =

@@ -68,7 +68,8 @@ static void configuration_files(void **state) {
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
         file_write("c.conf", files[i].text);
         int code = check("--config c.conf", out, sizeof out);
-        bool good = files[i].why == NULL ? code == 0 : code != 0 && strstr(out, files[i].why);
+        bool good =
+            files[i].why == NULL ? code == 0 : code != 0 && strstr(out, files[i].why) != NULL;
         if (!good) {
             fail_msg("%s: exit code %d: %s", files[i].text, code, out);
         }
@@ -108,7 +109,7 @@ static void files_that_options_name(void **state) {
     assert_string_equal(out, "1 key\n");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int code = check(rows[i].flags, out, sizeof out);
-        bool good = rows[i].why == NULL ? code == 0 : code != 0 && strstr(out, rows[i].why);
+        bool good = rows[i].why == NULL ? code == 0 : code != 0 && strstr(out, rows[i].why) != NULL;
         if (!good) {
             fail_msg("%s: exit code %d: %s", rows[i].flags, code, out);
         }

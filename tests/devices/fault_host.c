@@ -55,7 +55,7 @@ static enum kiln_status device_memory(struct task *task) {
     size_t size = MOST;
     uint64_t taken = 0;
     while (size >= BLOCK) { /* what is left is taken in ever smaller pieces */
-        if (task->backend->reserve(task->stream, size)) {
+        if (task->backend->reserve(task->stream, size) != NULL) {
             taken += size;
         } else {
             size /= 2;
@@ -68,7 +68,7 @@ static enum kiln_status device_memory(struct task *task) {
 static rlim_t address_space(void) {
     unsigned long pages = 0;
     FILE *file = fopen("/proc/self/statm", "r");
-    if (!file || fscanf(file, "%lu", &pages) != 1) {
+    if (file == NULL || fscanf(file, "%lu", &pages) != 1) {
         abort();
     }
     fclose(file);
@@ -90,7 +90,7 @@ static enum kiln_status host_memory(struct task *task) {
         taken += BLOCK;
     }
     usleep(100000); /* others find nothing meanwhile */
-    while (list) {
+    while (list != NULL) {
         one = list->next;
         free(list);
         list = one;

@@ -121,7 +121,7 @@ static bool file_names(const char *device) {
     const char *path = getenv("KILN_FAULT_FILE");
     char name[256];
     struct stat status;
-    return path && snprintf(name, sizeof name, "%s.%s", path, device) < (int)sizeof name &&
+    return path != NULL && snprintf(name, sizeof name, "%s.%s", path, device) < (int)sizeof name &&
            stat(name, &status) == 0;
 }
 

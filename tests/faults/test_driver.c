@@ -49,8 +49,8 @@ static double host[CELLS], result[CELLS];
 static enum kiln_status kernel_run(struct stream *stream, enum kernel_id id) {
     size_t size = CELLS * sizeof(double);
     void *b = (void *)(uintptr_t)backend->upload(stream, host, size);
-    void *x = b ? backend->result(stream, result, size) : NULL;
-    if (!x) {
+    void *x = b != NULL ? backend->result(stream, result, size) : NULL;
+    if (x == NULL) {
         return KILN_NO_MEMORY; /* or a fault, which every later call repeats */
     }
     backend->phase(stream, PHASE_KERNEL);
@@ -151,16 +151,16 @@ static void device_use(struct device *device) {
     struct stream *stream = NULL;
     struct text text;
     enum kiln_status status = backend->pin(device, host, sizeof host);
-    EXPECT(status == KILN_OK || fake->failed);
+    EXPECT(status == KILN_OK || fake->failed != NULL);
     status = backend->stream_create(device, &stream);
     EXPECT((status == KILN_OK) == (stream != NULL));
-    EXPECT(status == KILN_OK || fake->failed);
-    if (stream) {
+    EXPECT(status == KILN_OK || fake->failed != NULL);
+    if (stream != NULL) {
         stream_use(stream);
     }
     text_init(&text, buffer, sizeof buffer);
     status = backend->describe(device, &text);
-    EXPECT(status == KILN_OK || fake->failed);
+    EXPECT(status == KILN_OK || fake->failed != NULL);
     backend->stream_destroy(stream);
 }
 
@@ -172,11 +172,11 @@ static void child_run(long fail_at, int code, struct fake_driver *told) {
     fake->code = code;
     enum kiln_status status = backend->open(0, NULL, &device, why, sizeof why);
     EXPECT((status == KILN_OK) == (device != NULL));
-    EXPECT(status == KILN_OK || (fake->failed && why[0] != '\0'));
-    if (device) {
+    EXPECT(status == KILN_OK || (fake->failed != NULL && why[0] != '\0'));
+    if (device != NULL) {
         device_use(device);
     }
-    if (device && fail_at == 0) {
+    if (device != NULL && fail_at == 0) {
         long calls = fake->calls;
         memory_check(device);
         fake->calls = calls; /* none of these is to fail */
@@ -203,7 +203,7 @@ static bool try(long fail_at, int code, struct fake_driver *told) {
     bool good = waitpid(child, &status, 0) == child && status == 0;
     if (!good) {
         fprintf(stderr, "call %ld (%s) answers %d: status %x\n", fail_at,
-                told->failed ? told->failed : "?", code, (unsigned)status);
+                told->failed != NULL ? told->failed : "?", code, (unsigned)status);
     }
     return good;
 }
@@ -213,11 +213,11 @@ int main(int count, char **arguments) {
     int index = 0, failures = 0;
     long stride = count > 2 ? strtol(arguments[2], NULL, 10) : 1, tried = 0;
     void *library = count > 1 ? dlopen(arguments[1], RTLD_NOW) : NULL;
-    fake = library ? dlsym(library, "fake_driver") : NULL;
-    backend = fake ? backend_find("cuda:0", &index, why, sizeof why) : NULL;
+    fake = library != NULL ? dlsym(library, "fake_driver") : NULL;
+    backend = fake != NULL ? backend_find("cuda:0", &index, why, sizeof why) : NULL;
     struct fake_driver *told =
         mmap(NULL, sizeof *told, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (!backend || told == MAP_FAILED || stride < 1) {
+    if (backend == NULL || told == MAP_FAILED || stride < 1) {
         fprintf(stderr, "the library or the module cannot be loaded: %s\n", why);
         return 1;
     }

@@ -42,7 +42,7 @@ static inline void image_write_check(const struct image_info *info, const int32_
     uint8_t *file = malloc(bound);
     uint16_t *pixels = malloc(count * 2);
     int32_t *back = malloc(count * 4);
-    EXPECT(file && pixels && back);
+    EXPECT(file != NULL && pixels != NULL && back != NULL);
     planes_quantize(NULL, planes, SAMPLE_INT32, info->width, info->height, info->channels,
                     info->depth, 0, 1, pixels);
     struct picture picture = {info->width,
@@ -89,15 +89,16 @@ static inline void image_check(const uint8_t *data, size_t size, enum format for
     size_t count = (size_t)info.width * info.height * info.channels;
     int32_t *planes = malloc(count * sizeof *planes);
     double *doubles = malloc(count * sizeof *doubles);
-    EXPECT(planes && doubles);
+    EXPECT(planes != NULL && doubles != NULL);
     status = image_read(NULL, data, size, &info, SAMPLE_DOUBLE, 0, 1, doubles, why, sizeof why);
     EXPECT(status == KILN_OK || (status == KILN_MALFORMED && why_good(why, sizeof why)));
     enum kiln_status integers =
         image_read(NULL, data, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why);
     EXPECT(integers == KILN_MALFORMED || (integers == KILN_OK && status == KILN_OK));
     if (integers == KILN_OK && format != FORMAT_NPY) {
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
             EXPECT(planes[i] == doubles[i]);
+        }
         image_write_check(&info, planes,
                           png_bound(info.width, info.height, info.channels, info.depth),
                           png_write_plain);

@@ -9,8 +9,9 @@ static void encode(const uint8_t *bytes, size_t size, char *out) {
         size_t left = size - i;
         uint32_t group = (uint32_t)bytes[i] << 16 | (left > 1 ? bytes[i + 1] : 0u) << 8 |
                          (left > 2 ? bytes[i + 2] : 0u);
-        for (size_t k = 0; k < 4; k++)
+        for (size_t k = 0; k < 4; k++) {
             *out++ = k <= left ? digits[group >> (18 - 6 * k) & 63] : '=';
+        }
     }
 }
 
@@ -26,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (status == KILN_OK) {
         size_t length = (decoded + 2) / 3 * 4;
         char *again = malloc(length + 1);
-        EXPECT(again && length <= size);
+        EXPECT(again != NULL && length <= size);
         encode(out, decoded, again);
         EXPECT(memcmp(again, text + size - length, length) == 0);
         EXPECT(length == size || text[size - length - 1] == ',');

@@ -18,8 +18,9 @@ static void choice_make(const struct column_table *table, uint8_t how, size_t ro
                         char text[COLUMN_TEXT_MAX]) {
     size_t column = (how >> 4) + role;
     text[0] = '\0';
-    if (!(how >> role & 1))
+    if (!(how >> role & 1)) {
         return;
+    }
     if ((how & 8) && column < table->count) {
         size_t size = table->names[column].size;
         size = size < COLUMN_TEXT_MAX ? size : COLUMN_TEXT_MAX - 1;
@@ -37,23 +38,27 @@ static void rows_check(struct csv *csv, const struct column_map *map) {
     double *values[COLUMN_ROLES];
     struct csv_missing missing;
     EXPECT(bound >= 1 && bound <= csv->size + 1);
-    for (int i = 0; i < COLUMN_ROLES; i++)
+    for (int i = 0; i < COLUMN_ROLES; i++) {
         EXPECT((values[i] = malloc(bound * sizeof(double))) != NULL);
+    }
     enum kiln_status status = csv_read(csv, map, values, bound, &rows, &missing, why, sizeof why);
     EXPECT(status == KILN_OK || (status == KILN_MALFORMED && why_good(why, sizeof why)));
     EXPECT(rows <= bound && csv->line >= last);
     const char *reason = strchr(why, ':'); /* the rest of it, because text may be quoted there */
-    EXPECT(!reason || strcmp(reason, ": there are more rows than fit") != 0);
+    EXPECT(reason == NULL || strcmp(reason, ": there are more rows than fit") != 0);
     bool any = false;
-    for (uint64_t row = 0; row < rows; row++)
-        for (int i = 0; i < COLUMN_ROLES; i++)
+    for (uint64_t row = 0; row < rows; row++) {
+        for (int i = 0; i < COLUMN_ROLES; i++) {
             any |= map->at[i] != COLUMN_NOWHERE && values[i][row] != values[i][row];
+        }
+    }
     /* what is missing is told, and nothing else is; what was read before an error may be */
     EXPECT(status != KILN_OK || any == (missing.line > 0));
     EXPECT(!missing.line || (missing.column < csv->table.count &&
-                             memchr(missing.shown, '\0', sizeof missing.shown)));
-    for (int i = 0; i < COLUMN_ROLES; i++)
+                             memchr(missing.shown, '\0', sizeof missing.shown) != NULL));
+    for (int i = 0; i < COLUMN_ROLES; i++) {
         free(values[i]);
+    }
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -68,12 +73,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     signature_of_bytes(text, size);
     enum kiln_status status = csv_open(&csv, text, size, why, sizeof why);
     EXPECT(status == KILN_OK || (status == KILN_MALFORMED && why_good(why, sizeof why)));
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return 0;
+    }
     EXPECT(csv.table.count >= 2 && csv.table.count <= COLUMNS_MAX);
     for (size_t i = 0; i < csv.table.count; i++) {
         column_print(&csv.table, i, shown);
-        EXPECT(shown[0] && memchr(shown, '\0', sizeof shown));
+        EXPECT(shown[0] && memchr(shown, '\0', sizeof shown) != NULL);
     }
     for (size_t i = 0; i < COLUMN_ROLES; i++) {
         choice_make(&csv.table, how, i, chosen[i]);
@@ -81,15 +87,17 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     if (!columns_find(lombscargle_job.table->columns, &csv.table, &choices, &map, &field, why,
                       sizeof why)) {
-        EXPECT(field && why_good(why, sizeof why));
+        EXPECT(field != NULL && why_good(why, sizeof why));
         map = (struct column_map){{0, 1, csv.table.count - 1}}; /* the rows are read all the same */
-        if (csv.table.count == 2)
+        if (csv.table.count == 2) {
             map.at[2] = COLUMN_NOWHERE;
+        }
     }
     for (size_t i = 0; i < COLUMN_ROLES; i++) {
         EXPECT(map.at[i] == COLUMN_NOWHERE ? i == 2 : map.at[i] < csv.table.count);
-        for (size_t k = 0; k < i; k++)
+        for (size_t k = 0; k < i; k++) {
             EXPECT(map.at[i] != map.at[k]);
+        }
     }
     rows_check(&csv, &map);
     return 0;

@@ -11,7 +11,7 @@ static void string_check(const struct json_value *value) {
     size_t full = json_string(value, NULL, 0);
     EXPECT(full + 2 <= value->size);
     char *out = malloc(full + 1);
-    EXPECT(out && json_string(value, out, full + 1) == full && out[full] == '\0');
+    EXPECT(out != NULL && json_string(value, out, full + 1) == full && out[full] == '\0');
     EXPECT(json_string(value, small, sizeof small) == full);
     EXPECT(strlen(small) <= full && memcmp(small, out, strlen(small)) == 0);
 
@@ -25,7 +25,8 @@ static void string_check(const struct json_value *value) {
     text_json_string(&text, out, full);
     EXPECT(!text.full && json_check(again, text.size, &parsed, why, sizeof why) == KILN_OK);
     char *back = malloc(full + 1);
-    EXPECT(back && json_string(&parsed, back, full + 1) == full && memcmp(back, out, full) == 0);
+    EXPECT(back != NULL && json_string(&parsed, back, full + 1) == full &&
+           memcmp(back, out, full) == 0);
     free(back);
     free(again);
     free(out);
@@ -47,10 +48,11 @@ static void numbers_check(const struct json_value *array, size_t count, size_t f
     double *out = malloc(count * sizeof *out + 1);
     EXPECT(out);
     size_t read = json_numbers(array, false, out, count, &bad);
-    if (first_other == SIZE_MAX)
+    if (first_other == SIZE_MAX) {
         EXPECT(read == count);
-    else
+    } else {
         EXPECT(read == SIZE_MAX && bad == first_other);
+    }
     free(out);
 }
 
@@ -68,8 +70,9 @@ static void value_check(const struct json_value *value, int depth) {
         break;
     case JSON_ARRAY:
         for (; json_next_element(value, &cursor, &inner); count++) {
-            if (inner.type != JSON_NUMBER && first_other == SIZE_MAX)
+            if (inner.type != JSON_NUMBER && first_other == SIZE_MAX) {
                 first_other = count;
+            }
             value_check(&inner, depth + 1);
         }
         numbers_check(value, count, first_other);
@@ -89,9 +92,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct json_value value;
     char why[160] = "";
     enum kiln_status status = json_check((const char *)data, size, &value, why, sizeof why);
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         value_check(&value, 0);
-    else
+    } else {
         EXPECT(status == KILN_MALFORMED && why_good(why, sizeof why));
+    }
     return 0;
 }

@@ -22,7 +22,7 @@ static void file_check(const struct keys *keys) {
     size_t room = (keys->count + 1) * (KEY_LINE_MAX + 1), used = 0;
     char *text = malloc(room);
     struct keys *again;
-    EXPECT(text && keys->count <= KEYS_MAX);
+    EXPECT(text != NULL && keys->count <= KEYS_MAX);
     for (size_t i = 0; i < keys->count; i++) {
         key_check(&keys->rows[i]);
         EXPECT(key_print(&keys->rows[i], text + used, room - used));
@@ -51,8 +51,9 @@ static void bearer_check(const uint8_t *data, size_t size) {
     if (bearer_read(header, &token, &length)) {
         EXPECT(token >= header + 7 && length > 0 && length <= KEY_TOKEN_MAX);
         EXPECT(token + length == header + strlen(header));
-        for (size_t i = 0; i < length; i++)
+        for (size_t i = 0; i < length; i++) {
             EXPECT(isgraph((unsigned char)token[i]) && token[i] != ',');
+        }
     }
     free(header);
 }

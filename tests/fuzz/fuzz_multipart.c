@@ -34,8 +34,9 @@ static int parts_read(char *body, size_t size, const char *type, bool keep) {
     enum kiln_status status = multipart_open(&multipart, type, body, size, why, sizeof why);
     while (status == KILN_OK && found) {
         status = multipart_next(&multipart, &part, &found, why, sizeof why);
-        if (status != KILN_OK || !found)
+        if (status != KILN_OK || !found) {
             break;
+        }
         EXPECT(count < MULTIPART_PARTS_MAX);
         part_check(&part, body, size, after);
         after = part.data + part.size;
@@ -54,8 +55,9 @@ static int parts_read(char *body, size_t size, const char *type, bool keep) {
     }
     EXPECT(status == KILN_OK || (status == KILN_MALFORMED && why_good(why, sizeof why)));
     if (status != KILN_OK) {
-        for (int i = 0; keep && i < count; i++)
+        for (int i = 0; keep && i < count; i++) {
             free(kept[i].data);
+        }
         return -1;
     }
     return count;
@@ -63,8 +65,9 @@ static int parts_read(char *body, size_t size, const char *type, bool keep) {
 
 static char *quoted_print(char *at, const char *text) {
     for (; *text != '\0'; text++) {
-        if (*text == '"' || *text == '\\')
+        if (*text == '"' || *text == '\\') {
             *at++ = '\\';
+        }
         *at++ = *text;
     }
     return at;
@@ -73,8 +76,9 @@ static char *quoted_print(char *at, const char *text) {
 /* The parts that were kept, as a body of our own. */
 static void again_check(int count) {
     size_t room = 256;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         room += kept[i].part.size + 1024;
+    }
     char *body = malloc(room), *at = body;
     EXPECT(body);
     for (int i = 0; i < count; i++) {
@@ -82,8 +86,9 @@ static void again_check(int count) {
         at += sprintf(at, "--" BOUNDARY "\r\nContent-Disposition: form-data; name=\"");
         at = quoted_print(at, part->name);
         at += sprintf(at, part->file ? "\"; filename=\"f\"\r\n" : "\"\r\n");
-        if (part->media[0] != '\0')
+        if (part->media[0] != '\0') {
             at += sprintf(at, "Content-Type: %s\r\n", part->media);
+        }
         at += sprintf(at, "\r\n");
         memcpy(at, kept[i].data, part->size);
         at += part->size;
@@ -97,18 +102,21 @@ static void again_check(int count) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *line = size > 0 ? memchr(data, '\n', size) : NULL;
-    if (line == NULL || memmem(data, size, BOUNDARY, strlen(BOUNDARY)) != NULL)
+    if (line == NULL || memmem(data, size, BOUNDARY, strlen(BOUNDARY)) != NULL) {
         return 0;
+    }
     size_t body_size = size - (size_t)(line + 1 - data);
     char *type = strndup((const char *)data, (size_t)(line - data));
     char *body = malloc(body_size > 0 ? body_size : 1);
-    EXPECT(type && body);
+    EXPECT(type != NULL && body != NULL);
     memcpy(body, line + 1, body_size);
     int count = parts_read(body, body_size, type, true);
-    if (count >= 0)
+    if (count >= 0) {
         again_check(count);
-    for (int i = 0; i < count; i++)
+    }
+    for (int i = 0; i < count; i++) {
         free(kept[i].data);
+    }
     free(body);
     free(type);
     return 0;

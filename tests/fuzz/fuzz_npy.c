@@ -25,15 +25,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     EXPECT(status == KILN_OK || (status == KILN_MALFORMED && why_good(why, sizeof why)));
     enum kiln_status partial = npy_parse(data, size, false, &head, why, sizeof why);
     EXPECT(status != KILN_OK || partial == KILN_OK);
-    if (partial == KILN_OK)
+    if (partial == KILN_OK) {
         header_check(&head);
+    }
     if (status == KILN_OK) {
         EXPECT(npy.data <= size && npy.count * npy.item <= size - npy.data);
         volatile double sum = 0;
-        for (uint64_t i = 0; i < npy.count && i < 4096; i++)
+        for (uint64_t i = 0; i < npy.count && i < 4096; i++) {
             sum += npy_element(&npy, data, i);
-        if (npy.count > 0)
+        }
+        if (npy.count > 0) {
             sum += npy_element(&npy, data, npy.count - 1);
+        }
     }
     image_check(data, size, FORMAT_NPY);
     return 0;

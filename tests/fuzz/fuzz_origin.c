@@ -25,21 +25,22 @@ static void own_check(const char *host) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *end = memchr(data, '\n', size);
-    size_t named = end ? (size_t)(end - data) : size;
-    size_t rest = end ? size - named - 1 : 0;
+    size_t named = end != NULL ? (size_t)(end - data) : size;
+    size_t rest = end != NULL ? size - named - 1 : 0;
     char *host = malloc(named + 1), *address = malloc(rest + 1); /* ends that are watched */
-    EXPECT(host && address);
+    EXPECT(host != NULL && address != NULL);
     memcpy(host, data, named);
     host[named] = '\0';
     memcpy(address, data + size - rest, rest);
     size_t origin = origin_size(address, rest);
     EXPECT(origin <= rest);
     if (origin < rest) {
-        EXPECT(memchr("/?#", address[origin], 3) && memmem(address, origin, "://", 3));
+        EXPECT(memchr("/?#", address[origin], 3) != NULL &&
+               memmem(address, origin, "://", 3) != NULL);
     }
     if (origin_is_host(address, origin, host)) {
         const char *name = memmem(address, origin, "://", 3);
-        EXPECT(name && named > 0);
+        EXPECT(name != NULL && named > 0);
         size_t shown = origin - (size_t)(name + 3 - address);
         size_t common = shown < strlen(host) ? shown : strlen(host);
         EXPECT(common > 0 && strncasecmp(name + 3, host, common) == 0);

@@ -15,8 +15,9 @@ static void checksums_fix(uint8_t *bytes, size_t size) {
     while (at + 12 <= size && big32(bytes + at) <= size - at - 12) {
         size_t length = big32(bytes + at);
         uint32_t crc = libdeflate_crc32(0, bytes + at + 4, length + 4);
-        for (size_t i = 0; i < 4; i++)
+        for (size_t i = 0; i < 4; i++) {
             bytes[at + 8 + length + i] = (uint8_t)(crc >> (24 - 8 * i));
+        }
         at += 12 + length;
     }
 }

@@ -26,9 +26,11 @@ static void pixels_make(uint8_t way, const uint8_t *data, size_t size, size_t st
                         : way % 4 == 2 ? (uint8_t)(value * (i % step + 1)) /* few colours */
                                        : (uint8_t)(state >> 24 & value);   /* noise */
         }
-        if (way % 4 == 2) /* whole pixels of one colour */
-            for (; i < bytes && i % step; i++)
+        if (way % 4 == 2) { /* whole pixels of one colour */
+            for (; i < bytes && i % step; i++) {
                 pixels[i] = (uint8_t)(value * (i % step + 1));
+            }
+        }
     }
 }
 
@@ -38,7 +40,7 @@ static void file_check(const struct picture *picture, const uint8_t *file, uint6
     size_t count = (size_t)picture->width * picture->height * picture->channels;
     int32_t *planes = malloc(count * sizeof *planes);
     uint8_t *again = malloc(count * (picture->depth / 8));
-    EXPECT(planes && again);
+    EXPECT(planes != NULL && again != NULL);
     EXPECT(image_probe(file, size, FORMAT_PNG, EXPECT_PIXELS_MAX, &info, why, sizeof why) ==
            KILN_OK);
     EXPECT(info.width == picture->width && info.height == picture->height);
@@ -54,8 +56,9 @@ static void file_check(const struct picture *picture, const uint8_t *file, uint6
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const struct image_text texts[] = {{"Software", TEXT}, {NULL, NULL}};
-    if (size < HEADER)
+    if (size < HEADER) {
         return 0;
+    }
     struct picture picture = {.channels = data[0] % 4 + 1u, .depth = data[0] & 4 ? 16 : 8};
     uint32_t most = data[0] & LARGE ? EXPECT_PIXELS_MAX : EXPECT_PIXELS_MAX / 16;
     picture.width = 1 + (data[2] | (uint32_t)data[3] << 8) % most;
@@ -65,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     uint64_t bound = png_bound(picture.width, picture.height, picture.channels, picture.depth);
     uint64_t first = 0, second = 0;
     uint8_t *pixels = malloc(bytes), *file = malloc(bound), *again = malloc(bound);
-    EXPECT(pixels && file && again && bound > 0);
+    EXPECT(pixels != NULL && file != NULL && again != NULL && bound > 0);
     pixels_make(data[1], data + HEADER, size - HEADER, step, pixels, bytes);
     picture.pixels = pixels;
     EXPECT(png_write(&picture, texts, NULL, file, bound, &first) == KILN_OK && first <= bound);

@@ -14,8 +14,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char text[QUANTUM_MAX];
     char *copy = malloc(size + 1); /* so that a step too far is seen */
     EXPECT(copy);
-    if (size > 0)
+    if (size > 0) {
         memcpy(copy, data, size);
+    }
     if (quantum_read(copy, size, &quantum)) {
         EXPECT(isfinite(quantum.offset) && isfinite(quantum.scale) && quantum.scale != 0);
         EXPECT(quantum.bits == 0 || quantum.bits == 8 || quantum.bits == 16);

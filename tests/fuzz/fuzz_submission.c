@@ -37,8 +37,9 @@ struct sent {
 /* The next line, cut to what `out` holds; false where there is none. */
 static bool line_take(const uint8_t **data, size_t *size, char *out, size_t out_size) {
     const uint8_t *end = *size > 0 ? memchr(*data, '\n', *size) : NULL;
-    if (end == NULL)
+    if (end == NULL) {
         return false;
+    }
     size_t length = (size_t)(end - *data);
     size_t kept = length < out_size ? length : out_size - 1;
     memcpy(out, *data, kept);
@@ -50,8 +51,9 @@ static bool line_take(const uint8_t **data, size_t *size, char *out, size_t out_
 
 static size_t captures_of(const char *pattern) {
     size_t count = 0;
-    for (; *pattern != '\0'; pattern++)
+    for (; *pattern != '\0'; pattern++) {
         count += *pattern == '{';
+    }
     return count;
 }
 
@@ -59,22 +61,26 @@ static void job_look(const struct submission *submission) {
     struct job *job = submission->job;
     struct arena *arena = submission->arena;
     uint64_t room = job->body.size;
-    for (size_t i = 0; i < INPUTS_MAX; i++)
+    for (size_t i = 0; i < INPUTS_MAX; i++) {
         EXPECT(job->inputs[i].size <= room && job->inputs[i].offset <= room - job->inputs[i].size);
+    }
     for (const struct field *field = job->type->fields; field->name != NULL; field++) {
         struct array_ref array;
-        if (field->type != FIELD_ARRAY)
+        if (field->type != FIELD_ARRAY) {
             continue;
+        }
         memcpy(&array, job->params + field->offset, sizeof array);
-        if (array.count > 0 && submission->complaints->count == 0)
+        if (array.count > 0 && submission->complaints->count == 0) {
             EXPECT(array.offset + (array.count + array.rows) * sizeof(double) <= room);
+        }
     }
     if (submission->complaints->count == 0 && job->type->check != NULL) {
         const uint8_t *bytes = room > 0 ? arena_at(arena, job->body.offset) : NULL;
         job->type->check(job->params, job->inputs, bytes, job->type->formats[0], &limits,
                          submission->complaints);
-        if (submission->complaints->count == 0)
+        if (submission->complaints->count == 0) {
             job->type->plan(job->params, job->inputs, job->type->formats[0], &job->plan);
+        }
     }
 }
 
@@ -110,10 +116,12 @@ static enum kiln_status sent_read(const struct sent *sent, const struct job_type
     EXPECT(submission.body.size == 0 && (unsigned)status < KILN_STATUS_COUNT);
     EXPECT(status == KILN_OK || why_good(submission.detail, sizeof submission.detail));
     EXPECT(memchr(submission.format, '\0', sizeof submission.format) != NULL);
-    for (size_t i = 0; i < complaints->count && i < COMPLAINTS_MAX; i++)
+    for (size_t i = 0; i < complaints->count && i < COMPLAINTS_MAX; i++) {
         EXPECT(why_good(complaints->rows[i].reason, sizeof complaints->rows[i].reason));
-    if (status == KILN_OK)
+    }
+    if (status == KILN_OK) {
         job_look(&submission);
+    }
     return status;
 }
 
@@ -125,17 +133,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct arena_stats stats;
     if (!line_take(&data, &size, sent.line, sizeof sent.line) ||
         !line_take(&data, &size, sent.media, sizeof sent.media) ||
-        !line_take(&data, &size, sent.query, sizeof sent.query) || size > limits.max_body)
+        !line_take(&data, &size, sent.query, sizeof sent.query) || size > limits.max_body) {
         return 0;
+    }
     char *rest = sent.line, *name = strsep(&rest, " "), *word;
-    while (sent.words < CAPTURES_MAX && (word = strsep(&rest, " ")) != NULL)
+    while (sent.words < CAPTURES_MAX && (word = strsep(&rest, " ")) != NULL) {
         sent.captures[sent.words++] = word;
+    }
     sent.body = data;
     sent.body_size = size;
     const struct job_type *type =
         strcmp(name, pair_job.name) == 0 ? &pair_job : job_type_find(name);
-    if (type == NULL)
+    if (type == NULL) {
         return 0;
+    }
     EXPECT(arena != NULL || arena_create_private(ARENA_SIZE, &arena) == KILN_OK);
     enum kiln_status status = sent_read(&sent, type, arena, &complaints, &job);
     EXPECT(sent_read(&sent, type, arena, &others, &again) == status);
@@ -143,10 +154,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (status == KILN_OK && complaints.count == 0) {
         EXPECT(memcmp(job.params, again.params, sizeof job.params) == 0);
         EXPECT(memcmp(job.inputs, again.inputs, sizeof job.inputs) == 0);
-        for (size_t i = 0; i < INPUTS_MAX && job.body.size > 0; i++)
+        for (size_t i = 0; i < INPUTS_MAX && job.body.size > 0; i++) {
             EXPECT(memcmp((char *)arena_at(arena, job.body.offset) + job.inputs[i].offset,
                           (char *)arena_at(arena, again.body.offset) + job.inputs[i].offset,
                           job.inputs[i].size) == 0);
+        }
     }
     arena_give(arena, &job.body);
     arena_give(arena, &again.body);

@@ -50,8 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     state_check(text, size);
     if (request_id_valid(text, size)) {
         EXPECT(size > 0 && size <= REQUEST_ID_MAX);
-        for (size_t i = 0; i < size; i++)
+        for (size_t i = 0; i < size; i++) {
             EXPECT(data[i] > 0x20 && data[i] < 0x7f && data[i] != '"' && data[i] != '\\');
+        }
     }
     return 0;
 }

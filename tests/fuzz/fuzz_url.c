@@ -11,8 +11,9 @@
 /* Decoded text may have line breaks and tabs, and no other control character. */
 static void decoded_check(const char *text, const char *from, const char *end) {
     EXPECT(text >= from && text <= end && memchr(text, '\0', (size_t)(end - text) + 1) != NULL);
-    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++)
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at++) {
         EXPECT((*at >= 0x20 && *at != 0x7f) || *at == '\t' || *at == '\n' || *at == '\r');
+    }
 }
 
 /* Ends with a NUL that `size` does not count. */
@@ -45,22 +46,25 @@ static void again_check(const struct url *url) {
     char why[160];
     size_t room = 2;
     struct url again;
-    for (size_t i = 0; i < url->segment_count; i++)
+    for (size_t i = 0; i < url->segment_count; i++) {
         room += 3 * strlen(url->segments[i]) + 1;
+    }
     char *text = malloc(room), *at = text;
     EXPECT(text);
     for (size_t i = 0; i < url->segment_count; i++) {
         *at++ = '/';
-        for (const char *c = url->segments[i]; *c != '\0'; c++)
+        for (const char *c = url->segments[i]; *c != '\0'; c++) {
             at += sprintf(at, "%%%02X", (unsigned char)*c);
+        }
     }
     *at++ = '/';
     at[url->segment_count > 0 ? -1 : 0] = '\0';
     EXPECT(url_parse(text, &again, why, sizeof why) == KILN_OK);
     bool root = url->segment_count == 1 && url->segments[0][0] == '\0';
     EXPECT(again.segment_count == url->segment_count || (root && again.segment_count == 0));
-    for (size_t i = 0; i < again.segment_count; i++)
+    for (size_t i = 0; i < again.segment_count; i++) {
         EXPECT(strcmp(again.segments[i], url->segments[i]) == 0);
+    }
     free(text);
 }
 
@@ -74,8 +78,9 @@ static void target_check(const uint8_t *data, size_t size) {
         EXPECT(why_good(why, sizeof why));
     } else {
         EXPECT(url.segment_count <= URL_SEGMENTS_MAX && (!url.all || url.segment_count == 0));
-        for (size_t i = 0; i < url.segment_count; i++)
+        for (size_t i = 0; i < url.segment_count; i++) {
             decoded_check(url.segments[i], text, end);
+        }
         again_check(&url);
         if (url.query != NULL) {
             EXPECT(url.query > text && url.query <= end);

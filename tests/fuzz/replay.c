@@ -59,14 +59,15 @@ static bool file_load(const char *directory, const char *name) {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", directory, name);
     FILE *stream = fopen(path, "rb");
-    if (!stream || file_count == FILES_MAX)
+    if (stream == NULL || file_count == FILES_MAX) {
         return false;
+    }
     file->path = strdup(path);
     file->bytes = malloc(FILE_SIZE_MAX);
-    file->size = file->bytes ? fread(file->bytes, 1, FILE_SIZE_MAX, stream) : 0;
+    file->size = file->bytes != NULL ? fread(file->bytes, 1, FILE_SIZE_MAX, stream) : 0;
     fclose(stream);
-    file_count += file->path && file->bytes;
-    return file->path && file->bytes;
+    file_count += file->path != NULL && file->bytes != NULL;
+    return file->path != NULL && file->bytes != NULL;
 }
 
 /* Loads a directory in the order of its names, so that it does not depend on the file system. */
@@ -74,11 +75,13 @@ static bool directory_load(const char *path) {
     struct dirent **entries;
     bool good = true;
     int count = scandir(path, &entries, NULL, alphasort);
-    if (count < 0)
+    if (count < 0) {
         return false;
+    }
     for (int i = 0; i < count; i++) {
-        if (entries[i]->d_name[0] != '.')
+        if (entries[i]->d_name[0] != '.') {
             good &= file_load(path, entries[i]->d_name);
+        }
         free(entries[i]);
     }
     free(entries);
@@ -88,8 +91,9 @@ static bool directory_load(const char *path) {
 /* Replaces [at, at + removed) by bytes; the input never grows past INPUT_MAX. */
 static void splice(uint8_t *input, size_t *size, size_t at, size_t removed, const uint8_t *bytes,
                    size_t added) {
-    if (*size - removed + added > INPUT_MAX)
+    if (*size - removed + added > INPUT_MAX) {
         return;
+    }
     memmove(input + at + added, input + at + removed, *size - at - removed);
     memcpy(input + at, bytes, added);
     *size = *size - removed + added;
@@ -139,17 +143,20 @@ static void mutate_once(uint8_t *input, size_t *size, uint64_t *state) {
     size_t removed = length < left ? length : left;
     const struct file *other = &files[random_below(state, file_count)];
     size_t from = random_below(state, other->size + 1);
-    for (size_t i = 0; i < sizeof noise; i++)
+    for (size_t i = 0; i < sizeof noise; i++) {
         noise[i] = (uint8_t)random_next(state);
+    }
     const char *word = words[random_below(state, sizeof words / sizeof words[0])];
     switch (random_below(state, 9)) {
     case 0: /* one bit */
-        if (left)
+        if (left) {
             input[at] ^= (uint8_t)(1 << random_below(state, 8));
+        }
         break;
     case 1: /* an edge value */
-        if (left)
+        if (left) {
             input[at] = numbers[random_below(state, sizeof numbers)];
+        }
         break;
     case 2: /* noise over it */
         memcpy(input + at, noise, left < sizeof noise ? left : sizeof noise);
@@ -175,8 +182,9 @@ static void mutate_once(uint8_t *input, size_t *size, uint64_t *state) {
                length < other->size - from ? length : other->size - from);
         break;
     default: /* the rest away; rarely, since little is left to go wrong */
-        if (random_below(state, 8) == 0)
+        if (random_below(state, 8) == 0) {
             *size = at;
+        }
     }
 }
 
@@ -187,8 +195,9 @@ static const struct file *input_make(uint64_t i, uint8_t *input, size_t *size) {
     const struct file *file = &files[mutated ? random_below(&state, file_count) : i];
     memcpy(input, file->bytes, file->size);
     *size = file->size;
-    for (size_t n = mutated ? 1 + random_below(&state, 6) : 0; n > 0; n--)
+    for (size_t n = mutated ? 1 + random_below(&state, 6) : 0; n > 0; n--) {
         mutate_once(input, size, &state);
+    }
     return file;
 }
 
@@ -197,8 +206,9 @@ static void input_run(uint64_t i, uint8_t *input) {
     size_t size;
     input_make(i, input, &size);
     uint8_t *exact = malloc(size ? size : 1);
-    if (!exact)
+    if (exact == NULL) {
         abort();
+    }
     memcpy(exact, input, size);
     /* not by the clock: other programs' work is not this input's */
     setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = SECONDS_MAX}, NULL);
@@ -227,14 +237,16 @@ static uint64_t batch_run(uint64_t first, uint64_t end, double until, struct pro
     progress->at = first;
     fflush(NULL);
     pid_t child = fork();
-    if (child < 0)
+    if (child < 0) {
         return first;
+    }
     if (child == 0) {
         for (uint64_t i = first; i < end && !progress->late; i++) {
             progress->at = i;
             progress->late = i >= file_count && clock_seconds() > until;
-            if (!progress->late)
+            if (!progress->late) {
                 input_run(i, input);
+            }
         }
         progress->at = progress->late ? progress->at : end;
         exit(0); /* through the leak check */
@@ -251,12 +263,14 @@ static int replay(uint64_t first, uint64_t end, double seconds, uint8_t *input) 
     double until = clock_seconds() + seconds;
     struct progress *progress =
         mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (progress == MAP_FAILED)
+    if (progress == MAP_FAILED) {
         return 2;
+    }
     while (at < end && failed < FAILURES_MAX) {
         at = batch_run(at, end, until, progress, input);
-        if (at == end)
+        if (at == end) {
             break;
+        }
         if (progress->late) {
             printf("%llu of %llu mutations in %.0f s\n", (unsigned long long)(at - file_count),
                    (unsigned long long)(end - file_count), seconds);
@@ -279,21 +293,21 @@ int main(int count, char **arguments) {
     uint64_t mutations = 0, only = UINT64_MAX;
     double seconds = 1e9;
     for (int i = 1; i < count; i++) {
-        if (strcmp(arguments[i], "--mutations") == 0 && i + 1 < count)
+        if (strcmp(arguments[i], "--mutations") == 0 && i + 1 < count) {
             mutations = strtoull(arguments[++i], NULL, 10);
-        else if (strcmp(arguments[i], "--seconds") == 0 && i + 1 < count)
+        } else if (strcmp(arguments[i], "--seconds") == 0 && i + 1 < count) {
             seconds = strtod(arguments[++i], NULL);
-        else if (strcmp(arguments[i], "--seed") == 0 && i + 1 < count)
+        } else if (strcmp(arguments[i], "--seed") == 0 && i + 1 < count) {
             seed = strtoull(arguments[++i], NULL, 10);
-        else if (strcmp(arguments[i], "--only") == 0 && i + 1 < count)
+        } else if (strcmp(arguments[i], "--only") == 0 && i + 1 < count) {
             only = strtoull(arguments[++i], NULL, 10);
-        else if (!directory_load(arguments[i])) {
+        } else if (!directory_load(arguments[i])) {
             fprintf(stderr, "%s cannot be read\n", arguments[i]);
             return 2;
         }
     }
     uint8_t *input = malloc(INPUT_MAX + FILE_SIZE_MAX);
-    if (file_count == 0 || !input) {
+    if (file_count == 0 || input == NULL) {
         fprintf(stderr,
                 "usage: %s [--mutations N] [--seconds T] [--seed S] [--only I] directory…\n",
                 arguments[0]);

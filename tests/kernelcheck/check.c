@@ -33,8 +33,9 @@ void check_group(struct check *check, const char *name) {
     check->group_cases = check->group_failed = 0;
     /* The same input whatever ran before. */
     check->random = check->seed;
-    for (const char *c = name; *c; c++)
+    for (const char *c = name; *c; c++) {
         check->random = check->random * 31 + (unsigned char)*c;
+    }
 }
 
 void check_group_end(struct check *check) {
@@ -46,11 +47,13 @@ void check_group_end(struct check *check) {
 }
 
 void check_fail(struct check *check, const char *format, ...) {
-    if (check->case_failed)
+    if (check->case_failed) {
         return;
+    }
     check->case_failed = true;
-    if (check->group_failed >= 5)
+    if (check->group_failed >= 5) {
         return;
+    }
     va_list list;
     va_start(list, format);
     printf("%s %s: ", check->kernel, check->group);
@@ -68,13 +71,14 @@ void check_begin(struct check *check, const char *format, ...) {
     check->output_count = check->block_count = 0;
     check->group_cases++;
     if (check->backend->begin(check->stream, NULL) != KILN_OK ||
-        check->backend->phase(check->stream, PHASE_UPLOAD) != KILN_OK)
+        check->backend->phase(check->stream, PHASE_UPLOAD) != KILN_OK) {
         check_fail(check, "begin failed: %s", check->backend->error(check->stream));
+    }
 }
 
 static void *block_alloc(struct check *check, size_t size) {
     void *block = check->block_count < CHECK_BLOCKS ? calloc(1, size ? size : 1) : NULL;
-    if (!block) {
+    if (block == NULL) {
         fprintf(stderr, "kernelcheck: no memory for %zu bytes\n", size);
         exit(1);
     }
@@ -88,8 +92,9 @@ void *check_alloc(struct check *check, size_t size) {
 
 const void *check_input(struct check *check, const void *data, size_t size) {
     const void *device = check->backend->upload(check->stream, data, size);
-    if (!device)
+    if (device == NULL) {
         check_fail(check, "upload failed: %s", check->backend->error(check->stream));
+    }
     return device;
 }
 
@@ -104,7 +109,7 @@ void *check_output(struct check *check, size_t size) {
     output->again = block_alloc(check, all);
     memset(output->host, POISON, all);
     output->device = (unsigned char *)(uintptr_t)check_input(check, output->host, all);
-    return output->device ? output->device + GUARD : NULL;
+    return output->device != NULL ? output->device + GUARD : NULL;
 }
 
 const void *check_result(const struct check *check, int index) {
@@ -112,9 +117,10 @@ const void *check_result(const struct check *check, int index) {
 }
 
 static bool succeeded(struct check *check, enum kiln_status status, const char *what) {
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         check_fail(check, "%s: status %d, %s", what, (int)status,
                    check->backend->error(check->stream));
+    }
     return status == KILN_OK;
 }
 
@@ -123,15 +129,17 @@ static bool launch_once(struct check *check, enum kernel_id id, const void *args
     struct stream *stream = check->stream;
     if (!succeeded(check, backend->phase(stream, PHASE_KERNEL), "phase") ||
         !succeeded(check, backend->launch(stream, id, args), "launch") ||
-        !succeeded(check, backend->phase(stream, PHASE_DOWNLOAD), "phase"))
+        !succeeded(check, backend->phase(stream, PHASE_DOWNLOAD), "phase")) {
         return false;
+    }
     for (int i = 0; i < check->output_count; i++) {
         struct output *output = &check->outputs[i];
         if (!succeeded(check,
                        backend->download(stream, again ? output->again : output->back,
                                          output->device, output->size + 2 * GUARD),
-                       "download"))
+                       "download")) {
             return false;
+        }
     }
     return succeeded(check, backend->wait(stream), "wait");
 }
@@ -144,16 +152,19 @@ static void output_examine(struct check *check, const struct output *output) {
             return;
         }
     }
-    if (memcmp(output->back, output->again, output->size + 2 * GUARD) != 0)
+    if (memcmp(output->back, output->again, output->size + 2 * GUARD) != 0) {
         check_fail(check, "a second launch gave other bytes");
+    }
 }
 
 bool check_launch(struct check *check, enum kernel_id id, const void *args) {
     if (check->case_failed || !launch_once(check, id, args, false) ||
-        !launch_once(check, id, args, true))
+        !launch_once(check, id, args, true)) {
         return false;
-    for (int i = 0; i < check->output_count; i++)
+    }
+    for (int i = 0; i < check->output_count; i++) {
         output_examine(check, &check->outputs[i]);
+    }
     return true;
 }
 
@@ -161,11 +172,13 @@ void check_end(struct check *check) {
     struct timing timing = {0};
     check->backend->finish(check->stream, &timing);
     check->kernel_ms = timing.kernel;
-    for (int i = 0; i < check->block_count; i++)
+    for (int i = 0; i < check->block_count; i++) {
         free(check->blocks[i]);
+    }
     check->block_count = 0;
-    if (check->case_failed)
+    if (check->case_failed) {
         check->group_failed++;
+    }
 }
 
 static int compare_doubles(const void *a, const void *b) {
@@ -182,20 +195,23 @@ static double launch_ms(struct check *check, enum kernel_id id, const void *args
         backend->launch(check->stream, id, args) != KILN_OK ||
         backend->phase(check->stream, PHASE_DOWNLOAD) != KILN_OK ||
         backend->wait(check->stream) != KILN_OK ||
-        backend->finish(check->stream, &timing) != KILN_OK)
+        backend->finish(check->stream, &timing) != KILN_OK) {
         return -1;
+    }
     return timing.kernel;
 }
 
 double check_bench(struct check *check, enum kernel_id id, const void *args) {
     double times[RUNS_MAX], spent = 0;
     int runs = 0;
-    if (check->case_failed || launch_ms(check, id, args) < 0)
+    if (check->case_failed || launch_ms(check, id, args) < 0) {
         return -1;
+    }
     while (runs < RUNS_MAX && (runs < 3 || spent < RUNS_MS)) {
         times[runs] = launch_ms(check, id, args);
-        if (times[runs] < 0)
+        if (times[runs] < 0) {
             return -1;
+        }
         spent += times[runs++];
     }
     qsort(times, (size_t)runs, sizeof times[0], compare_doubles);

@@ -49,12 +49,13 @@ static void hsv_from_rgb(const double rgb[3], double hsv[3]) {
     double most = fmax(fmax(rgb[0], rgb[1]), rgb[2]), least = fmin(fmin(rgb[0], rgb[1]), rgb[2]);
     double delta = most - least, hue = 0;
     if (delta > 0) {
-        if (rgb[2] == most)
+        if (rgb[2] == most) {
             hue = 4 + (rgb[0] - rgb[1]) / delta;
-        else if (rgb[1] == most)
+        } else if (rgb[1] == most) {
             hue = 2 + (rgb[2] - rgb[0]) / delta;
-        else
+        } else {
             hue = (rgb[1] - rgb[2]) / delta;
+        }
     }
     hue /= 6;
     hsv[0] = hue - floor(hue);
@@ -73,14 +74,18 @@ static void rgb_from_hsv(const double hsv[3], double rgb[3]) {
 static void blend(double rgb[3], double shade) {
     double hsv[3], light = 2 * shade - 1;
     hsv_from_rgb(rgb, hsv);
-    if (fabs(hsv[1]) > 1e-10 && light > 0)
+    if (fabs(hsv[1]) > 1e-10 && light > 0) {
         hsv[1] = (1 - light) * hsv[1];
-    if (fabs(hsv[1]) > 1e-10 && light < 0)
+    }
+    if (fabs(hsv[1]) > 1e-10 && light < 0) {
         hsv[1] = (1 + light) * hsv[1] - light;
-    if (light > 0)
+    }
+    if (light > 0) {
         hsv[2] = (1 - light) * hsv[2] + light;
-    if (light < 0)
+    }
+    if (light < 0) {
         hsv[2] = (1 + light) * hsv[2];
+    }
     hsv[1] = fmin(fmax(hsv[1], 0), 1);
     hsv[2] = fmin(fmax(hsv[2], 0), 1);
     rgb_from_hsv(hsv, rgb);
@@ -95,12 +100,15 @@ static void reference(const struct colorize_args *args, const float *field, cons
         size_t at =
             (size_t)(args->apron + j * s + k / s) * stride + (size_t)(args->apron + i * s + k % s);
         double rgb[3];
-        for (int c = 0; c < 3; c++)
+        for (int c = 0; c < 3; c++) {
             rgb[c] = lut[3 * sample_index(args, (double)field[at]) + c] / 255.0;
-        if (args->shade)
+        }
+        if (args->shade) {
             blend(rgb, hillshade(args, field, stride, at));
-        for (int c = 0; c < 3; c++)
+        }
+        for (int c = 0; c < 3; c++) {
             pixel[c] += rgb[c] * 255 / (s * s);
+        }
     }
 }
 
@@ -119,15 +127,17 @@ struct exact {
 static struct exact exact_of(const struct colorize_args *args, const uint8_t *lut) {
     struct exact exact = {.light = colorize_light_of(args)};
     colorize_thresholds(args, exact.thresholds);
-    for (int k = 0; k < 256; k++)
+    for (int k = 0; k < 256; k++) {
         colorize_hue_fill(&exact.hues[k], lut[3 * k], lut[3 * k + 1], lut[3 * k + 2]);
+    }
     return exact;
 }
 
 static int exact_index(const struct exact *exact, float field) {
     int index = 0;
-    while (index < 255 && field >= exact->thresholds[index + 1])
+    while (index < 255 && field >= exact->thresholds[index + 1]) {
         index++;
+    }
     return index;
 }
 
@@ -137,8 +147,9 @@ static void shaded_add(const struct exact *exact, const float *at, size_t stride
                                  colorize_height(*(at - stride)), colorize_height(at[stride]));
     float value = hue->value, saturation = hue->saturation;
     colorize_blend(light, &value, &saturation);
-    for (int c = 0; c < 3; c++)
+    for (int c = 0; c < 3; c++) {
         sum[c] += colorize_channel(value, saturation, hue->weight[c]);
+    }
 }
 
 /* The bytes of one pixel. */
@@ -150,15 +161,18 @@ static void exact_pixel(const struct exact *exact, const struct colorize_args *a
     for (int k = 0; k < samples; k++) {
         const float *at = field + (size_t)(args->apron + j * s + k / s) * stride +
                           (size_t)(args->apron + i * s + k % s);
-        if (args->shade)
+        if (args->shade) {
             shaded_add(exact, at, stride, shaded);
-        for (int c = 0; c < 3; c++)
+        }
+        for (int c = 0; c < 3; c++) {
             sums[c] += lut[3 * exact_index(exact, *at) + c];
+        }
         pixel[0] = (uint8_t)exact_index(exact, *at);
     }
-    for (int c = 0; c < 3 && !args->indexed; c++)
+    for (int c = 0; c < 3 && !args->indexed; c++) {
         pixel[c] = args->shade ? colorize_level(shaded[c], 255.0f / (float)samples)
                                : (uint8_t)((2 * sums[c] + samples) / (2 * samples));
+    }
 }
 
 static void compare_exact(struct check *check, const struct colorize_args *args, const float *field,
@@ -170,9 +184,10 @@ static void compare_exact(struct check *check, const struct colorize_args *args,
         for (int i = 0; i < args->width; i++, rgb += bytes) {
             uint8_t pixel[3];
             exact_pixel(&exact, args, field, lut, i, j, pixel);
-            if (memcmp(rgb, pixel, bytes) != 0)
+            if (memcmp(rgb, pixel, bytes) != 0) {
                 check_fail(check, "row %d column %d: %d, by the header's arithmetic %d", j, i,
                            rgb[0], pixel[0]);
+            }
         }
     }
 }
@@ -185,15 +200,17 @@ static void compare(struct check *check, const struct colorize_args *args, const
         for (int i = 0; i < args->width; i++) {
             double pixel[3];
             reference(args, field, lut, i, j, pixel);
-            if (args->indexed)
+            if (args->indexed) {
                 pixel[0] = sample_index(args, (double)field[index_at(args, i, j)]);
+            }
             for (size_t c = 0; c < bytes; c++) {
                 int got = rgb[bytes * ((size_t)j * (size_t)args->width + (size_t)i) + c];
                 double off = fabs(got - floor(pixel[c] + 0.5));
                 /* without shading the means are of integers: exact */
-                if (off > (args->shade ? 1 : 0) + 1e-6)
+                if (off > (args->shade ? 1 : 0) + 1e-6) {
                     check_fail(check, "row %d column %d channel %zu: %d, should be %.4f", j, i, c,
                                got, pixel[c]);
+                }
             }
         }
     }
@@ -202,14 +219,16 @@ static void compare(struct check *check, const struct colorize_args *args, const
 static float random_sample(struct check *check, const struct colorize_args *args) {
     const float most = (float)args->vmax;
     const float edges[] = {0, -1, -0.0f, most, 2 * most, NAN, 1e-30f, INFINITY};
-    if (check_pick(check, 10) == 0)
+    if (check_pick(check, 10) == 0) {
         return edges[check_pick(check, args->shade ? 7 : 8)]; /* no gradient of infinity */
+    }
     for (;;) {
         float x = (float)(args->vmin +
                           (args->vmax - args->vmin) * pow(check_uniform(check, -0.1, 1.1), 3));
         double at = sample_position(args, (double)x);
-        if (at <= 0 || at >= 256 || fabs(at - nearbyint(at)) > 1e-3)
+        if (at <= 0 || at >= 256 || fabs(at - nearbyint(at)) > 1e-3) {
             return x;
+        }
     }
 }
 
@@ -242,21 +261,25 @@ static void run_case(struct check *check, struct colorize_args args, bool clear)
     uint8_t *lut = check_alloc(check, 768);
     float thresholds[256];
     colorize_thresholds(&args, thresholds);
-    for (size_t i = 0; i < rows * columns; i++)
+    for (size_t i = 0; i < rows * columns; i++) {
         field[i] = clear ? random_sample(check, &args) : any_sample(check, &args, thresholds);
-    for (int i = 0; i < 768; i++)
+    }
+    for (int i = 0; i < 768; i++) {
         lut[i] = check_pick(check, 8) == 0 ? (uint8_t)(255 * check_pick(check, 2))
                                            : (uint8_t)check_random(check);
-    for (int i = 0; i < 768; i += 96)
+    }
+    for (int i = 0; i < 768; i += 96) {
         lut[i + 1] = lut[i + 2] = lut[i]; /* greys */
+    }
     args.field = check_input(check, field, rows * columns * sizeof *field);
     args.lut = check_input(check, lut, 768);
     args.rgb =
         check_output(check, (size_t)args.width * (size_t)args.height * (args.indexed ? 1 : 3));
     if (check_launch(check, KERNEL_COLORIZE, &args)) {
         compare_exact(check, &args, field, lut);
-        if (clear)
+        if (clear) {
             compare(check, &args, field, lut);
+        }
     }
     check_end(check);
 }
@@ -306,8 +329,9 @@ static void run_steps(struct check *check) {
         field[i] = (float)i;
         field[300 + i] = (float)i + 0.9375f;
     }
-    for (int i = 0; i < 768; i++)
+    for (int i = 0; i < 768; i++) {
         lut[i] = (uint8_t)(i / 3);
+    }
     args.field = check_input(check, field, 600 * sizeof *field);
     args.lut = check_input(check, lut, 768);
     args.rgb = check_output(check, 1800);
@@ -342,10 +366,12 @@ static void bench(struct check *check) {
         check_begin(check, "bench");
         float *field = check_alloc(check, samples * sizeof *field);
         uint8_t *lut = check_alloc(check, 768);
-        for (size_t i = 0; i < samples; i++)
+        for (size_t i = 0; i < samples; i++) {
             field[i] = random_sample(check, &args);
-        for (int i = 0; i < 768; i++)
+        }
+        for (int i = 0; i < 768; i++) {
             lut[i] = (uint8_t)check_random(check);
+        }
         args.field = check_input(check, field, samples * sizeof *field);
         args.lut = check_input(check, lut, 768);
         args.rgb = check_output(check, 1500 * 1250 * 3);

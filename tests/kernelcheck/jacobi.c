@@ -64,10 +64,13 @@ static struct jacobi_report reference(const struct setup *setup, const char *b, 
     while (report.sweeps < setup->iterations) {
         double change = one_sweep(setup, b, x, next);
         report.sweeps++;
-        if (setup->tolerance > 0)
+        if (setup->tolerance > 0) {
             report.residual = change;
-        if (setup->tolerance > 0 && report.sweeps % JACOBI_CHECK == 0 && change <= setup->tolerance)
+        }
+        if (setup->tolerance > 0 && report.sweeps % JACOBI_CHECK == 0 &&
+            change <= setup->tolerance) {
             break;
+        }
     }
     return report;
 }
@@ -84,8 +87,9 @@ static double edge(struct check *check, enum values values, int fp64) {
         [VALUES_NONE] = {(double)INFINITY, -(double)INFINITY, (double)INFINITY, 1},
         [VALUES_SMALL_B] = {5 * tiny, 0x1p25 * tiny, -0x1p25 * tiny, -7 * tiny},
     };
-    if (values == VALUES_WIDE)
+    if (values == VALUES_WIDE) {
         return wide[check_pick(check, 9)];
+    }
     return kinds[values][check_pick(check, 4)];
 }
 
@@ -94,10 +98,11 @@ static void fill(struct check *check, void *data, size_t count, int fp64, enum v
     for (size_t i = 0; i < count; i++) {
         double v = all || check_pick(check, 16) == 0 ? edge(check, values, fp64)
                                                      : check_uniform(check, -1000, 1000);
-        if (fp64)
+        if (fp64) {
             ((double *)data)[i] = v;
-        else
+        } else {
             ((float *)data)[i] = (float)v;
+        }
     }
 }
 
@@ -107,24 +112,28 @@ static void compare(struct check *check, const struct setup *setup, const void *
     const void *got = check_result(check, 0);
     size_t size = setup->fp64 ? sizeof(double) : sizeof(float);
     for (size_t i = 0; i < count; i++) {
-        if (memcmp((const char *)got + i * size, (const char *)wanted + i * size, size) == 0)
+        if (memcmp((const char *)got + i * size, (const char *)wanted + i * size, size) == 0) {
             continue;
+        }
         double g = setup->fp64 ? ((const double *)got)[i] : (double)((const float *)got)[i];
         double w = setup->fp64 ? ((const double *)wanted)[i] : (double)((const float *)wanted)[i];
-        if (isnan(g) && isnan(w)) /* which of two that are no numbers is not promised */
+        if (isnan(g) && isnan(w)) { /* which of two that are no numbers is not promised */
             continue;
+        }
         check_fail(check, "element %zu is %.17g, should be %.17g", i, g, w);
         return;
     }
     struct jacobi_report told;
     memcpy(&told, check_result(check, 1), sizeof told);
-    if (told.sweeps != report->sweeps)
+    if (told.sweeps != report->sweeps) {
         check_fail(check, "reports %lld sweeps, should be %lld", (long long)told.sweeps,
                    (long long)report->sweeps);
+    }
     bool nan_wanted = isnan(report->residual), nan_told = isnan(told.residual);
     if (nan_wanted != nan_told ||
-        (!nan_wanted && fabs(told.residual - report->residual) > 1e-6 * report->residual))
+        (!nan_wanted && fabs(told.residual - report->residual) > 1e-6 * report->residual)) {
         check_fail(check, "reports residual %.9g, should be %.9g", told.residual, report->residual);
+    }
 }
 
 static void run_case(struct check *check, const struct setup *setup) {
@@ -136,8 +145,9 @@ static void run_case(struct check *check, const struct setup *setup) {
     void *b = check_alloc(check, size), *start = check_alloc(check, size);
     void *next = check_alloc(check, size);
     fill(check, b, count, setup->fp64, setup->values);
-    if (setup->start == START_OTHER)
+    if (setup->start == START_OTHER) {
         fill(check, start, count, setup->fp64, setup->values);
+    }
     struct jacobi_args args = {
         setup->width,     setup->height, setup->planes, setup->fp64, setup->iterations,
         setup->tolerance, NULL,          NULL,          NULL,        NULL};

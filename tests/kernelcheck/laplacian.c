@@ -26,15 +26,17 @@ static double reference_real(const struct laplacian_args *args, const double *x,
 
 static int32_t random_int(struct check *check) {
     static const int32_t edges[] = {0, 1, -1, 255, 65535, (1 << 28) - 1, -(1 << 28) + 1};
-    if (check_pick(check, 4) == 0)
+    if (check_pick(check, 4) == 0) {
         return edges[check_pick(check, 7)];
+    }
     return (int32_t)(check_random(check) % (1u << 29)) - (1 << 28) + 1;
 }
 
 static double random_real(struct check *check) {
     static const double edges[] = {0, -0.0, 1, -1, 1e308, -1e300, 5e-324, INFINITY, -INFINITY, NAN};
-    if (check_pick(check, 16) == 0)
+    if (check_pick(check, 16) == 0) {
         return edges[check_pick(check, 10)];
+    }
     return ldexp(check_uniform(check, -1, 1), check_pick(check, 80) - 40);
 }
 
@@ -57,9 +59,10 @@ static void compare(struct check *check, const struct laplacian_args *args, cons
                     wanted = reference_int(args, (const int32_t *)x + (size_t)p * plane, i, j);
                     got = ((const int32_t *)result)[at];
                 }
-                if (!same(wanted, got))
+                if (!same(wanted, got)) {
                     check_fail(check, "plane %d row %d column %d: %.17g, should be %.17g", p, i, j,
                                got, wanted);
+                }
             }
         }
     }
@@ -72,15 +75,17 @@ static void run_case(struct check *check, int width, int height, int planes, int
     check_begin(check, "%dx%d, %d planes, %s", width, height, planes, real ? "double" : "int32");
     void *x = check_alloc(check, size);
     for (size_t i = 0; i < count; i++) {
-        if (real)
+        if (real) {
             ((double *)x)[i] = random_real(check);
-        else
+        } else {
             ((int32_t *)x)[i] = random_int(check);
+        }
     }
     args.x = check_input(check, x, size);
     args.b = check_output(check, size);
-    if (check_launch(check, KERNEL_LAPLACIAN, &args))
+    if (check_launch(check, KERNEL_LAPLACIAN, &args)) {
         compare(check, &args, x);
+    }
     check_end(check);
 }
 
@@ -90,8 +95,9 @@ static void run(struct check *check) {
         {17, 31, 1}, {16, 16, 3}, {33, 7, 4}, {64, 64, 1}, {257, 101, 3}, {1021, 67, 1}};
     for (int real = 0; real <= 1; real++) {
         check_group(check, real ? "double" : "int32");
-        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             run_case(check, sizes[i][0], sizes[i][1], sizes[i][2], real);
+        }
         check_group_end(check);
     }
 }

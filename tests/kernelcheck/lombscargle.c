@@ -35,8 +35,9 @@ static struct bin reference(const struct lombscargle_args *args, const struct cu
     }
     long double d = cc * ss - cs * cs;
     long double p = (ss * yc * yc + cc * ys * ys - 2 * cs * yc * ys) / (args->yy * d);
-    if (!(d > 1e-6L * (cc + ss)))
+    if (!(d > 1e-6L * (cc + ss))) {
         return curve_power(curve, args->fit_mean, 1, args->yy, f0, k, df);
+    }
     return (struct bin){(double)p, (double)(d / (cc + ss))};
 }
 
@@ -45,11 +46,12 @@ static void compare(struct check *check, const struct lombscargle_args *args,
     const double *power = check_result(check, 0);
     const double error = args->fp32 ? 5e-6 : 1e-9;
     for (int64_t k = 0; k < args->nf; k++) {
-        struct bin bin = frequency ? reference(args, curve, frequency[k], 0, 0)
-                                   : reference(args, curve, args->f0, (double)k, args->df);
-        if (!power_right(args->normalization, args->psd_factor, power[k], bin.p, error))
+        struct bin bin = frequency != NULL ? reference(args, curve, frequency[k], 0, 0)
+                                           : reference(args, curve, args->f0, (double)k, args->df);
+        if (!power_right(args->normalization, args->psd_factor, power[k], bin.p, error)) {
             check_fail(check, "bin %lld: power %.17g, should be standard %.17g (condition %.2g)",
                        (long long)k, power[k], bin.p, bin.condition);
+        }
     }
 }
 
@@ -69,8 +71,9 @@ void curve_fill(struct check *check, const struct curve *curve, double span, boo
         curve->w[j] /= total;
         mean += curve->w[j] * curve->y[j];
     }
-    for (int j = 0; centre && j < curve->n; j++)
+    for (int j = 0; centre && j < curve->n; j++) {
         curve->y[j] -= mean;
+    }
 }
 
 struct curve curve_random(struct check *check, int n, double span, bool centre) {
@@ -83,12 +86,15 @@ struct curve curve_random(struct check *check, int n, double span, bool centre) 
 
 void curve_measure(const struct curve *curve, int fit_mean, double *y_mean, double *yy) {
     *y_mean = *yy = 0;
-    for (int j = 0; j < curve->n; j++)
+    for (int j = 0; j < curve->n; j++) {
         *y_mean += curve->w[j] * curve->y[j];
-    for (int j = 0; j < curve->n; j++)
+    }
+    for (int j = 0; j < curve->n; j++) {
         *yy += curve->w[j] * curve->y[j] * curve->y[j];
-    if (fit_mean)
+    }
+    if (fit_mean) {
         *yy -= *y_mean * *y_mean;
+    }
 }
 
 static void args_fill(struct check *check, struct lombscargle_args *args,
@@ -125,13 +131,15 @@ static void run_case(struct check *check, const struct setup *setup, int fp32, i
     double *frequency = NULL;
     if (setup->df == 0) {
         frequency = check_alloc(check, sizeof(double) * (size_t)setup->nf);
-        for (int k = 0; k < setup->nf; k++)
+        for (int k = 0; k < setup->nf; k++) {
             frequency[k] = check_uniform(check, 0, setup->f0);
+        }
         args.frequency = check_input(check, frequency, sizeof(double) * (size_t)setup->nf);
     }
     args.power = check_output(check, sizeof(double) * (size_t)setup->nf);
-    if (check_launch(check, KERNEL_LOMBSCARGLE, &args))
+    if (check_launch(check, KERNEL_LOMBSCARGLE, &args)) {
         compare(check, &args, &curve, frequency);
+    }
     check_end(check);
 }
 
@@ -149,9 +157,11 @@ static void run_precision(struct check *check, int fp32) {
         {1025, 4100, 4000, 90, 0.002},
     };
     check_group(check, fp32 ? "random, fp32" : "random, fp64");
-    for (size_t i = 0; i < sizeof setups / sizeof setups[0]; i++)
-        for (int variant = (int)i % 2; variant<16; variant += setups[i].n> 1000 ? 5 : 1)
+    for (size_t i = 0; i < sizeof setups / sizeof setups[0]; i++) {
+        for (int variant = (int)i % 2; variant<16; variant += setups[i].n> 1000 ? 5 : 1) {
             run_case(check, &setups[i], fp32, variant);
+        }
+    }
     check_group_end(check);
 }
 
@@ -173,8 +183,9 @@ static void run_bin(struct check *check, int n, const double *t, const double *y
     if (check_launch(check, KERNEL_LOMBSCARGLE, &args)) {
         double power = *(const double *)check_result(check, 0);
         bool same = isnan(wanted) ? isnan(power) : fabs(power - wanted) <= (fp32 ? 1e-5 : 1e-9);
-        if (!same)
+        if (!same) {
             check_fail(check, "power %.17g, should be %.17g", power, wanted);
+        }
     }
     check_end(check);
 }

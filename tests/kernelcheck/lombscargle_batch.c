@@ -75,11 +75,12 @@ static void power_compare(struct check *check, const struct batch *batch, const 
                                          args->f0, (double)k, args->df);
             double value = power[i * args->nf + k];
             bin.p = curve->yy > 0 ? bin.p : (double)NAN;
-            if (!power_right(args->normalization, curve->psd_factor, value, bin.p, error))
+            if (!power_right(args->normalization, curve->psd_factor, value, bin.p, error)) {
                 check_fail(check,
                            "curve %d, bin %lld: power %.17g, should be standard %.17g (condition "
                            "%g)",
                            i, (long long)k, value, bin.p, bin.condition);
+            }
         }
     }
 }
@@ -88,8 +89,9 @@ static int by_strength(const void *left, const void *right, void *context) {
     const struct lombscargle_peak *a = left, *b = right;
     int fp32 = *(const int32_t *)context;
     int64_t first = lombscargle_rank(a->power, fp32), second = lombscargle_rank(b->power, fp32);
-    if (first != second)
+    if (first != second) {
         return first > second ? -1 : 1;
+    }
     return a->index < b->index ? -1 : 1;
 }
 
@@ -99,14 +101,17 @@ static int64_t peaks_define(const double *power, int64_t nf, int32_t fp32,
     int64_t count = 0;
     for (int64_t k = 0; k < nf; k++) {
         int64_t before = k, after = k;
-        while (before > 0 && power[before - 1] == power[k])
+        while (before > 0 && power[before - 1] == power[k]) {
             before--;
-        while (after + 1 < nf && power[after + 1] == power[k])
+        }
+        while (after + 1 < nf && power[after + 1] == power[k]) {
             after++;
+        }
         bool above = before == 0 || !(power[before - 1] > power[k]);
         above = above && (after + 1 == nf || !(power[after + 1] > power[k]));
-        if (isnan(power[k]) || !above || k != before + (after - before) / 2)
+        if (isnan(power[k]) || !above || k != before + (after - before) / 2) {
             continue;
+        }
         peaks[count++] = (struct lombscargle_peak){power[k], k > 0 ? power[k - 1] : (double)NAN,
                                                    k + 1 < nf ? power[k + 1] : (double)NAN, k};
     }
@@ -122,20 +127,22 @@ static void peaks_compare(struct check *check, const struct batch *batch, const 
                           const struct lombscargle_peak *peaks) {
     const struct lombscargle_args *args = &batch->args;
     struct lombscargle_peak *all = malloc((size_t)args->nf * sizeof *all);
-    if (!all)
+    if (all == NULL) {
         exit(1);
+    }
     for (int i = 0; i < batch->count; i++) {
         int64_t count = peaks_define(power + i * args->nf, args->nf, args->fp32, all);
         for (int k = 0; k < args->peak_count; k++, peaks++) {
             struct lombscargle_peak none = {(double)NAN, (double)NAN, (double)NAN, -1};
             struct lombscargle_peak want = k < count ? all[k] : none;
             if (peaks->index != want.index || !same(peaks->power, want.power) ||
-                !same(peaks->before, want.before) || !same(peaks->after, want.after))
+                !same(peaks->before, want.before) || !same(peaks->after, want.after)) {
                 check_fail(check,
                            "curve %d, peak %d: bin %lld, %.17g (%.17g, %.17g), should be bin %lld, "
                            "%.17g (%.17g, %.17g)",
                            i, k, (long long)peaks->index, peaks->power, peaks->before, peaks->after,
                            (long long)want.index, want.power, want.before, want.after);
+            }
         }
     }
     free(all);
@@ -168,13 +175,15 @@ static void batch_run(struct check *check, const struct plan *plan, int fp32, in
     size_t bins = (size_t)plan->count * (size_t)plan->nf;
     size_t peaks = (size_t)plan->count * (size_t)plan->peaks * sizeof(struct lombscargle_peak);
     batch.args.power = check_output(check, bins * sizeof(double));
-    if (peaks)
+    if (peaks) {
         batch.args.peaks = check_output(check, peaks);
+    }
     if (check_launch(check, KERNEL_LOMBSCARGLE, &batch.args)) {
         const double *power = check_result(check, 0);
         power_compare(check, &batch, power);
-        if (peaks)
+        if (peaks) {
             peaks_compare(check, &batch, power, check_result(check, 1));
+        }
         /* Without power the same peaks must come. */
         double *kept = batch.args.power;
         struct lombscargle_peak *first = check_alloc(check, peaks ? peaks : 1);
@@ -182,8 +191,9 @@ static void batch_run(struct check *check, const struct plan *plan, int fp32, in
             memcpy(first, check_result(check, 1), peaks);
             batch.args.power = NULL;
             if (check_launch(check, KERNEL_LOMBSCARGLE, &batch.args) &&
-                memcmp(first, check_result(check, 1), peaks) != 0)
+                memcmp(first, check_result(check, 1), peaks) != 0) {
                 check_fail(check, "other peaks where the power is not asked for");
+            }
             batch.args.power = kept;
         }
     }
@@ -198,9 +208,11 @@ static void run_batches(struct check *check, int fp32) {
         {3, 60, 1, 0, 130, 20, 0.3, 0.05, true},
     };
     check_group(check, fp32 ? "batches and peaks, fp32" : "batches and peaks, fp64");
-    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++)
-        for (int variant = (int)i % 2; variant < 8; variant += 3)
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+        for (int variant = (int)i % 2; variant < 8; variant += 3) {
             batch_run(check, &plans[i], fp32, variant);
+        }
+    }
     check_group_end(check);
 }
 
@@ -241,9 +253,11 @@ static void run_plateaus(struct check *check) {
             if (check_launch(check, KERNEL_LOMBSCARGLE, &batch.args)) {
                 const double *power = check_result(check, 0);
                 peaks_compare(check, &batch, power, check_result(check, 1));
-                for (int k = 0; k < nf; k++)
-                    if (!isnan(power[nf + k]) || (levels[i][0] == 0 && !isnan(power[0])))
+                for (int k = 0; k < nf; k++) {
+                    if (!isnan(power[nf + k]) || (levels[i][0] == 0 && !isnan(power[0]))) {
                         check_fail(check, "bin %d should not be defined", k);
+                    }
+                }
             }
             check_end(check);
         }
@@ -267,18 +281,21 @@ static void run_aliases(struct check *check) {
                                                .peak_count = 7};
         check_begin(check, "period %d, normalization %d", period, batch.args.normalization);
         batch_fill(check, &batch, n, 20, true);
-        for (int k = 0; k < n; k++)
+        for (int k = 0; k < n; k++) {
             batch.t[k] = k - n / 2;
+        }
         batch.args.t = check_input(check, batch.t, (size_t)batch.args.n * sizeof(double));
         batch.args.power = check_output(check, 15 * (size_t)period * sizeof(double));
         batch.args.peaks = check_output(check, 21 * sizeof(struct lombscargle_peak));
         if (check_launch(check, KERNEL_LOMBSCARGLE, &batch.args)) {
             const struct lombscargle_peak *peaks = check_result(check, 1);
             peaks_compare(check, &batch, check_result(check, 0), peaks);
-            for (int i = 0; i < 3; i++)
-                if (peaks[7 * i].index >= period / 2)
+            for (int i = 0; i < 3; i++) {
+                if (peaks[7 * i].index >= period / 2) {
                     check_fail(check, "curve %d: bin %lld is an alias of a lower one", i,
                                (long long)peaks[7 * i].index);
+                }
+            }
         }
         check_end(check);
     }

@@ -32,8 +32,9 @@ static quad functions[FUNCTIONS][SAMPLES], values[SAMPLES];
 
 static quad dot(const struct curve *curve, const quad *a, const quad *b) {
     quad sum = 0;
-    for (int j = 0; j < curve->n; j++)
+    for (int j = 0; j < curve->n; j++) {
         sum += (quad)curve->w[j] * a[j] * b[j];
+    }
     return sum;
 }
 
@@ -70,8 +71,9 @@ static int times_fill(const struct curve *curve, quad f, double *t) {
         t[j] = curve->t[j];
         for (int i = 0; i < j; i++) {
             long double near = (long double)f * ((long double)t[j] - (long double)t[i]);
-            if (t[i] != curve->t[i] || fabsl(near - rintl(near)) > 1e-6L)
+            if (t[i] != curve->t[i] || fabsl(near - rintl(near)) > 1e-6L) {
                 continue;
+            }
             quad turns = turns_of(f * ((quad)t[j] - (quad)t[i]));
             if ((turns < 0 ? -turns : turns) <= same) {
                 t[j] = t[i];
@@ -90,8 +92,9 @@ static int functions_fill(const struct curve *curve, int fit_mean, int terms, qu
         quad sine, cosine, s = 0, c = 1;
         int count = 0;
         sincos_of(turns_of(f * (quad)t[j]), &sine, &cosine);
-        if (fit_mean)
+        if (fit_mean) {
             functions[count++][j] = 1;
+        }
         for (int h = 1; h <= terms; h++) {
             quad turned = c * cosine - s * sine;
             s = s * cosine + c * sine;
@@ -117,33 +120,39 @@ static double quad_power(const struct curve *curve, int fit_mean, int terms, dou
         for (int again = 0; again < 2; again++) {
             for (int k = 0; k < i; k++) {
                 quad share = dot(curve, x, functions[k]);
-                for (int j = 0; j < curve->n; j++)
+                for (int j = 0; j < curve->n; j++) {
                     x[j] -= share * functions[k][j];
+                }
             }
         }
         quad norm = dot(curve, x, x), share;
         bool nothing = !(norm > least);
-        if (!nothing && norm < (quad)LEAST * before)
+        if (!nothing && norm < (quad)LEAST * before) {
             abort(); /* a case that this reference cannot judge */
+        }
         quad root = nothing ? 1 : (quad)sqrtl((long double)norm);
         root = nothing ? 1 : (root + norm / root) / 2; /* Newton's step */
-        for (int j = 0; j < curve->n; j++)
+        for (int j = 0; j < curve->n; j++) {
             x[j] = nothing ? 0 : x[j] / root;
+        }
         share = dot(curve, x, values);
         left += !nothing && !(fit_mean && i == 0);
-        if (fit_mean && i == 0)
-            for (int j = 0; j < curve->n; j++)
+        if (fit_mean && i == 0) {
+            for (int j = 0; j < curve->n; j++) {
                 values[j] -= share * x[j];
-        else
+            }
+        } else {
             explained += share * share;
+        }
     }
     return left > 0 ? (double)(explained / (quad)yy) : (double)NAN;
 }
 
 static long double dot_long(const struct curve *curve, const long double *a, const long double *b) {
     long double sum = 0;
-    for (int j = 0; j < curve->n; j++)
+    for (int j = 0; j < curve->n; j++) {
         sum += (long double)curve->w[j] * a[j] * b[j];
+    }
     return sum;
 }
 
@@ -157,8 +166,9 @@ static struct bin long_power(const struct curve *curve, int fit_mean, int terms,
         long double turns = f * (long double)curve->t[j];
         long double phase = TWO_PI * (turns - rintl(turns));
         y[j] = curve->y[j];
-        if (fit_mean)
+        if (fit_mean) {
             x[0][j] = 1;
+        }
         for (int h = 1; h <= terms; h++) {
             x[count - 2 * terms + 2 * h - 2][j] = cosl((long double)h * phase);
             x[count - 2 * terms + 2 * h - 1][j] = sinl((long double)h * phase);
@@ -168,32 +178,38 @@ static struct bin long_power(const struct curve *curve, int fit_mean, int terms,
         for (int again = 0; again < 2; again++) {
             for (int k = 0; k < i; k++) {
                 long double share = dot_long(curve, x[i], x[k]);
-                for (int j = 0; j < curve->n; j++)
+                for (int j = 0; j < curve->n; j++) {
                     x[i][j] -= share * x[k][j];
+                }
             }
         }
         long double norm = dot_long(curve, x[i], x[i]), root = sqrtl(norm);
         condition = fminl(condition, norm);
-        for (int j = 0; j < curve->n; j++)
+        for (int j = 0; j < curve->n; j++) {
             x[i][j] /= root;
+        }
         long double share = dot_long(curve, x[i], y);
-        if (fit_mean && i == 0)
-            for (int j = 0; j < curve->n; j++)
+        if (fit_mean && i == 0) {
+            for (int j = 0; j < curve->n; j++) {
                 y[j] -= share * x[0][j];
-        else
+            }
+        } else {
             explained += share * share;
+        }
     }
     return (struct bin){(double)(explained / (long double)yy), (double)condition};
 }
 
 struct bin curve_power(const struct curve *curve, int fit_mean, int terms, double yy, double f0,
                        double k, double df) {
-    if (curve->n > SAMPLES)
+    if (curve->n > SAMPLES) {
         abort();
+    }
     struct bin bin =
         long_power(curve, fit_mean, terms, yy, (long double)f0 + (long double)k * (long double)df);
-    if (!(bin.condition > (double)ENOUGH))
+    if (!(bin.condition > (double)ENOUGH)) {
         bin.p = quad_power(curve, fit_mean, terms, yy, (quad)f0 + (quad)k * (quad)df);
+    }
     return bin;
 }
 
@@ -205,13 +221,15 @@ double power_standard(int normalization, double psd_factor, double power) {
 }
 
 bool power_right(int normalization, double psd_factor, double power, double p, double error) {
-    if (isnan(p) || isnan(power))
+    if (isnan(p) || isnan(power)) {
         return isnan(p) && isnan(power);
+    }
     const double slopes[] = {1, 1 / ((1 - p) * (1 - p)), 1 / (1 - p), fabs(psd_factor)};
     const double rows[] = {p, p / (1 - p), -log1p(-p), p * psd_factor};
     double standard = power_standard(normalization, psd_factor, power);
-    if (!(standard >= 0 && standard <= 1 + 4e-16) || !(fabs(standard - p) <= 1.01 * error))
+    if (!(standard >= 0 && standard <= 1 + 4e-16) || !(fabs(standard - p) <= 1.01 * error)) {
         return false;
+    }
     /* Where a normalization is steep at 1 an error of the power is more than its slope says. */
     return p > 0.999 || fabs(power - rows[normalization]) <=
                             error * slopes[normalization] * 1.1 + 4e-16 * fabs(rows[normalization]);

@@ -42,13 +42,16 @@ static void times_fill(struct check *check, const struct layout *layout, double 
         t[j] = layout->sampling == NIGHTS    ? night + 0.3 * check_uniform(check, 0, 1)
                : layout->sampling == REGULAR ? layout->span * (2.0 * j / n - 1)
                                              : check_uniform(check, -layout->span, layout->span);
-        if (j > 0 && layout->sampling != REGULAR && check_pick(check, 20) == 0)
+        if (j > 0 && layout->sampling != REGULAR && check_pick(check, 20) == 0) {
             t[j] = t[check_pick(check, j)];
-        if (layout->sampling == FAR)
+        }
+        if (layout->sampling == FAR) {
             t[j] += 2457000;
+        }
     }
-    if (layout->sampling == SORTED)
+    if (layout->sampling == SORTED) {
         qsort(t, (size_t)n, sizeof *t, by_value);
+    }
 }
 
 static void curve_make(struct check *check, const struct layout *layout, struct series *series,
@@ -58,16 +61,20 @@ static void curve_make(struct check *check, const struct layout *layout, struct 
     double f = check_uniform(check, layout->f0, layout->f0 + layout->df * (double)layout->nf);
     double total = 0;
     int n = (int)curve->n;
-    if (curve->t == curve->y)
+    if (curve->t == curve->y) {
         times_fill(check, layout, t, n);
-    if (curve->w == curve->y) {
-        for (int j = 0; j < n; j++)
-            total += w[j] = j > 2 && check_pick(check, 30) == 0 ? 0 : check_uniform(check, 0.2, 3);
-        for (int j = 0; j < n; j++)
-            w[j] /= total;
     }
-    for (int j = 0; j < n; j++)
+    if (curve->w == curve->y) {
+        for (int j = 0; j < n; j++) {
+            total += w[j] = j > 2 && check_pick(check, 30) == 0 ? 0 : check_uniform(check, 0.2, 3);
+        }
+        for (int j = 0; j < n; j++) {
+            w[j] /= total;
+        }
+    }
+    for (int j = 0; j < n; j++) {
         y[j] = 0.7 + sin((double)TWO_PI * f * t[j] + i) + check_uniform(check, -1, 1);
+    }
     const struct curve same = {n, t, y, w};
     curve_measure(&same, series->args.fit_mean, &curve->y_mean, &curve->yy);
     curve->psd_factor = 2 + i;
@@ -97,8 +104,9 @@ static void series_fill(struct check *check, const struct layout *layout, struct
     args->y_mean = series->curves[0].y_mean;
     args->yy = series->curves[0].yy;
     args->psd_factor = series->curves[0].psd_factor;
-    if (layout->count == 1)
+    if (layout->count == 1) {
         return;
+    }
     args->series = layout->count;
     args->curves = series->curves;
     args->device_curves = check_input(check, series->curves, count * sizeof *series->curves);
@@ -115,16 +123,19 @@ static void exact_compare(struct check *check, const struct series *series, int 
     const struct lombscargle_curve *from = &series->curves[i];
     const struct curve curve = {(int)from->n, series->t + from->t, series->y + from->y,
                                 series->w + from->w};
-    if (curve.n > EXACT_MAX)
+    if (curve.n > EXACT_MAX) {
         return;
+    }
     for (int64_t k = check_pick(check, 5); k < args->nf; k += 1 + args->nf / 20) {
         struct bin bin = curve_power(&curve, args->fit_mean, args->nterms, from->yy, args->f0,
                                      (double)k, args->df);
         bin.p = from->yy > 0 ? bin.p : (double)NAN;
-        if (!power_right(args->normalization, from->psd_factor, power[k], bin.p, tolerance(series)))
+        if (!power_right(args->normalization, from->psd_factor, power[k], bin.p,
+                         tolerance(series))) {
             check_fail(check,
                        "curve %d, bin %lld: power %.17g, should be standard %.17g (condition %g)",
                        i, (long long)k, power[k], bin.p, bin.condition);
+        }
     }
 }
 
@@ -135,9 +146,10 @@ static void direct_compare(struct check *check, const struct series *series, int
     for (int64_t k = 0; k < args->nf; k++) {
         double psd_factor = series->curves[i].psd_factor;
         double b = power_standard(args->normalization, psd_factor, direct[k]);
-        if (!power_right(args->normalization, psd_factor, power[k], b, tolerance(series)))
+        if (!power_right(args->normalization, psd_factor, power[k], b, tolerance(series))) {
             check_fail(check, "curve %d, bin %lld: power %.17g, directly %.17g", i, (long long)k,
                        power[k], direct[k]);
+        }
     }
 }
 
@@ -166,12 +178,14 @@ static void layout_run(struct check *check, const struct layout *layout, int fp3
     double *power = check_alloc(check, bytes);
     if (check_launch(check, KERNEL_LOMBSCARGLE, args)) {
         memcpy(power, check_result(check, 0), bytes);
-        if (used != LOMBSCARGLE_METHOD_NUFFT && used != LOMBSCARGLE_METHOD_DIRECT)
+        if (used != LOMBSCARGLE_METHOD_NUFFT && used != LOMBSCARGLE_METHOD_DIRECT) {
             check_fail(check, "method used: %d", used);
+        }
         args->method = LOMBSCARGLE_METHOD_DIRECT;
         if (check_launch(check, KERNEL_LOMBSCARGLE, args)) {
-            if (used != LOMBSCARGLE_METHOD_DIRECT)
+            if (used != LOMBSCARGLE_METHOD_DIRECT) {
                 check_fail(check, "direct sums are said to be method %d", used);
+            }
             const double *direct = check_result(check, 0);
             for (int i = 0; i < layout->count; i++) {
                 exact_compare(check, &series, i, power + i * layout->nf);
@@ -207,9 +221,11 @@ static void run_grids(struct check *check, int fp32) {
         {NIGHTS, 30, 60, 1, true, 2000, 100, 0.001, 0.0007},
     };
     check_group(check, fp32 ? "nufft, fp32" : "nufft, fp64");
-    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++)
-        for (int variant = (int)i % 3; variant < 8; variant += check->quick || fp32 ? 5 : 3)
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        for (int variant = (int)i % 3; variant < 8; variant += check->quick || fp32 ? 5 : 3) {
             layout_run(check, &layouts[i], fp32, variant);
+        }
+    }
     check_group_end(check);
 }
 
@@ -252,13 +268,17 @@ static void run_singular(struct check *check) {
             args.power = check_output(check, (size_t)nf * sizeof(double));
             if (check_launch(check, KERNEL_LOMBSCARGLE, &args)) {
                 const double *power = check_result(check, 0);
-                for (int64_t k = 0; k < nf; k += 64)
-                    if (!isnan(power[k]))
+                for (int64_t k = 0; k < nf; k += 64) {
+                    if (!isnan(power[k])) {
                         check_fail(check, "bin %lld should not be defined: %.17g", (long long)k,
                                    power[k]);
-                for (int64_t k = 0; k < nf; k++)
-                    if (!isnan(power[k]) && !(power[k] >= 0 && power[k] <= 1))
+                    }
+                }
+                for (int64_t k = 0; k < nf; k++) {
+                    if (!isnan(power[k]) && !(power[k] >= 0 && power[k] <= 1)) {
                         check_fail(check, "bin %lld: %.17g", (long long)k, power[k]);
+                    }
+                }
             }
             check_end(check);
         }
@@ -310,8 +330,9 @@ void lombscargle_nufft_bench(struct check *check) {
         {SORTED, 100, 165, 1, true, 100000, 750, 0.01, 2.5e-5},
     };
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
-        if ((double)layouts[i].n * (double)layouts[i].nf < 4e9 || large)
+        if ((double)layouts[i].n * (double)layouts[i].nf < 4e9 || large) {
             bench_one(check, &layouts[i], LOMBSCARGLE_METHOD_DIRECT);
+        }
         bench_one(check, &layouts[i], LOMBSCARGLE_METHOD_NUFFT);
         bench_one(check, &layouts[i], LOMBSCARGLE_METHOD_AUTO);
     }

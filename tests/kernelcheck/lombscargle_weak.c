@@ -27,16 +27,19 @@ static void samples_fill(struct check *check, const struct setup *setup,
     for (int j = 0; j < curve->n; j++) {
         double at = setup->sampling == REGULAR ? (double)j / curve->n : check_uniform(check, 0, 1);
         curve->t[j] = setup->span * (at - 0.5);
-        if (setup->sampling == NIGHTS)
+        if (setup->sampling == NIGHTS) {
             curve->t[j] = floor(curve->t[j]) + 1e-3 * check_uniform(check, 0, 1);
-        if (setup->sampling == REPEATED && j > 4)
+        }
+        if (setup->sampling == REPEATED && j > 4) {
             curve->t[j] = curve->t[j % 5];
+        }
         curve->y[j] = sin(9 * curve->t[j] / setup->span) + check_uniform(check, -1, 1) + 0.2;
         curve->w[j] = check_uniform(check, 0.2, 3);
         total += curve->w[j];
     }
-    for (int j = 0; j < curve->n; j++)
+    for (int j = 0; j < curve->n; j++) {
         curve->w[j] /= total;
+    }
 }
 
 static void weak_compare(struct check *check, const struct lombscargle_args *args,
@@ -44,13 +47,14 @@ static void weak_compare(struct check *check, const struct lombscargle_args *arg
     const double error = args->fp32 ? 2e-5 : 1e-9;
     for (int64_t k = 0; k < args->nf; k += k < 8 ? 1 : 8 * (args->nf / 128 + 1)) {
         struct bin bin =
-            list ? curve_power(curve, args->fit_mean, args->nterms, args->yy, list[k], 0, 0)
-                 : curve_power(curve, args->fit_mean, args->nterms, args->yy, args->f0, (double)k,
-                               args->df);
+            list != NULL ? curve_power(curve, args->fit_mean, args->nterms, args->yy, list[k], 0, 0)
+                         : curve_power(curve, args->fit_mean, args->nterms, args->yy, args->f0,
+                                       (double)k, args->df);
         bin.p = args->yy > 0 ? bin.p : (double)NAN;
-        if (!power_right(args->normalization, args->psd_factor, power[k], bin.p, error))
+        if (!power_right(args->normalization, args->psd_factor, power[k], bin.p, error)) {
             check_fail(check, "bin %lld: power %.17g, should be standard %.17g (condition %.2g)",
                        (long long)k, power[k], bin.p, bin.condition);
+        }
     }
 }
 
@@ -78,13 +82,14 @@ static void setup_run(struct check *check, const struct setup *setup, int fp32, 
     double *list = setup->df == 0 ? check_alloc(check, nf * sizeof *list) : NULL;
     const struct curve curve = {setup->n, arrays, arrays + n, arrays + 2 * n};
     samples_fill(check, setup, &curve);
-    for (size_t k = 0; list && k < nf; k++)
+    for (size_t k = 0; list != NULL && k < nf; k++) {
         list[k] = setup->f0 * (1 + ldexp(1, -(int)k));
+    }
     args.n = curve.n;
     args.t = check_input(check, curve.t, n * sizeof(double));
     args.y = check_input(check, curve.y, n * sizeof(double));
     args.w = check_input(check, curve.w, n * sizeof(double));
-    args.frequency = list ? check_input(check, list, nf * sizeof *list) : NULL;
+    args.frequency = list != NULL ? check_input(check, list, nf * sizeof *list) : NULL;
     curve_measure(&curve, fit_mean, &args.y_mean, &args.yy);
     const struct lombscargle_curve one = {curve.n, 0, 0, 0, args.y_mean, args.yy, args.psd_factor};
     struct lombscargle_curve *curves = check_alloc(check, 2 * sizeof *curves);
@@ -98,11 +103,14 @@ static void setup_run(struct check *check, const struct setup *setup, int fp32, 
         const double *power = check_result(check, 0);
         const struct lombscargle_peak *peaks = check_result(check, 1);
         weak_compare(check, &args, &curve, list, power);
-        if (memcmp(power, power + nf, nf * sizeof *power) != 0)
+        if (memcmp(power, power + nf, nf * sizeof *power) != 0) {
             check_fail(check, "two equal curves have different powers");
-        for (int i = 0; i < 3; i++)
-            if (peaks[i].index >= 0 && peaks[i].power != power[peaks[i].index])
+        }
+        for (int i = 0; i < 3; i++) {
+            if (peaks[i].index >= 0 && peaks[i].power != power[peaks[i].index]) {
                 check_fail(check, "peak %d has not the power of its bin", i);
+            }
+        }
     }
     check_end(check);
 }
@@ -118,11 +126,14 @@ static void run_low(struct check *check, int fp32) {
             {RANDOM, 300, terms, 700, f / 700, 0, 3}, {RANDOM, 300, terms, 700, f / 700, 1e-4, 900},
             {REPEATED, 60, terms, 30, f / 30, 0, 5},  {NIGHTS, 90, terms, 60, f / 60, 0.002, 200},
         };
-        for (size_t i = 0; i < sizeof setups / sizeof *setups; i++)
-            for (int mean = 0; mean <= 1; mean++)
+        for (size_t i = 0; i < sizeof setups / sizeof *setups; i++) {
+            for (int mean = 0; mean <= 1; mean++) {
                 for (int method = LOMBSCARGLE_METHOD_DIRECT; method <= LOMBSCARGLE_METHOD_NUFFT;
-                     method++)
+                     method++) {
                     setup_run(check, &setups[i], fp32, mean, method);
+                }
+            }
+        }
     }
     check_group_end(check);
 }
@@ -141,9 +152,10 @@ static void run_aliases(struct check *check, int fp32) {
                 {REGULAR, 50, terms, 5, f + off, 0.02, 20},
                 {NIGHTS, 70, terms, 90, 2 * places[i] + off * 0.3, 0.001, 150},
             };
-            for (size_t k = 0; k < sizeof setups / sizeof *setups; k++)
+            for (size_t k = 0; k < sizeof setups / sizeof *setups; k++) {
                 setup_run(check, &setups[k], fp32, (int)(i + k) % 2,
                           1 + (int)(i + (size_t)terms) % 2);
+            }
         }
     }
     check_group_end(check);

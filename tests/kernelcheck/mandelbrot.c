@@ -21,8 +21,9 @@ static int32_t count_float(const struct mandelbrot_args *args, float cx, float c
         x = fmaf(x, x, t);
         float m = fmaf(x, x, y * y);
         *size = (double)m;
-        if (m > limit)
+        if (m > limit) {
             return (int32_t)n;
+        }
     }
     return -1;
 }
@@ -35,8 +36,9 @@ static int32_t count_double(const struct mandelbrot_args *args, double cx, doubl
         y = fma(u, y, cy);
         x = fma(x, x, t);
         *size = fma(x, x, y * y);
-        if (*size > limit)
+        if (*size > limit) {
             return (int32_t)n;
+        }
     }
     return -1;
 }
@@ -48,8 +50,9 @@ static int32_t count_long(long double cx, long double cy, int64_t max_iter) {
         long double next = x * x - y * y + cx;
         y = 2 * x * y + cy;
         x = next;
-        if (x * x + y * y > 4)
+        if (x * x + y * y > 4) {
             return (int32_t)n;
+        }
     }
     return -1;
 }
@@ -69,23 +72,28 @@ static void compare_one(struct check *check, const struct mandelbrot_args *args,
     size_t at = (size_t)j * (size_t)args->width + (size_t)i;
     int32_t wanted = args->fp64 ? count_double(args, cx, cy, &size)
                                 : count_float(args, (float)cx, (float)cy, &size);
-    if (count && count[at] != wanted)
+    if (count != NULL && count[at] != wanted) {
         check_fail(check, "row %d column %d, c = %.17g%+.17gi: count %d, should be %d", j, i, cx,
                    cy, count[at], wanted);
-    if (!smooth)
+    }
+    if (smooth == NULL) {
         return;
+    }
     double value = wanted;
     bool continuous = wanted > 0 && args->continuous;
-    if (continuous)
+    if (continuous) {
         value = wanted - log2(0.5 * log(size) / log(args->escape_radius));
+    }
     float exact = continuous ? exact_smooth(args, wanted, size) : (float)wanted;
-    if (memcmp(&smooth[at], &exact, sizeof exact) != 0)
+    if (memcmp(&smooth[at], &exact, sizeof exact) != 0) {
         check_fail(check, "row %d column %d, c = %.17g%+.17gi: smooth %.9g, the arithmetic's %.9g",
                    j, i, cx, cy, (double)smooth[at], (double)exact);
+    }
     double tolerance = continuous ? 5e-7 + fabs(value) * 0x1p-24 : 0;
-    if (!(fabs((double)smooth[at] - value) <= tolerance))
+    if (!(fabs((double)smooth[at] - value) <= tolerance)) {
         check_fail(check, "row %d column %d, c = %.17g%+.17gi: smooth %.9g, should be %.9g", j, i,
                    cx, cy, (double)smooth[at], value);
+    }
 }
 
 enum wants { WANTS_BOTH, WANTS_COUNT, WANTS_SMOOTH };
@@ -111,9 +119,11 @@ static void run_case(struct check *check, struct mandelbrot_args args, enum want
     if (check_launch(check, KERNEL_MANDELBROT, &args)) {
         const int32_t *count = count_at < 0 ? NULL : check_result(check, count_at);
         const float *smooth = smooth_at < 0 ? NULL : check_result(check, smooth_at);
-        for (int j = 0; j < args.views * args.height; j++)
-            for (int i = 0; i < args.width; i++)
+        for (int j = 0; j < args.views * args.height; j++) {
+            for (int i = 0; i < args.width; i++) {
                 compare_one(check, &args, i, j, count, smooth);
+            }
+        }
     }
     check_end(check);
 }
@@ -225,9 +235,10 @@ static void run_groups(struct check *check, int fp64) {
             args.views = count;
             args.fp64 = fp64;
             args.escape_radius = count & 1 ? 1024 : 2;
-            for (int k = 0; k < count; k++)
+            for (int k = 0; k < count; k++) {
                 args.view[k] =
                     view_args(&views[check_pick(check, VIEWS)], sizes[i][0], sizes[i][1]).view[0];
+            }
             run_case(check, args, (enum wants)(count % 3));
         }
     }
@@ -246,11 +257,13 @@ static void run_point(struct check *check, double x, double y, int64_t max_iter,
     args.count = check_output(check, sizeof *args.count);
     if (check_launch(check, KERNEL_MANDELBROT, &args)) {
         const int32_t *count = check_result(check, 0);
-        if (*count != wanted)
+        if (*count != wanted) {
             check_fail(check, "count %d, known is %d", *count, wanted);
-        if (count_long(x, y, max_iter) != wanted)
+        }
+        if (count_long(x, y, max_iter) != wanted) {
             check_fail(check, "the reference gives %d, known is %d", count_long(x, y, max_iter),
                        wanted);
+        }
     }
     check_end(check);
 }
@@ -267,8 +280,9 @@ static void run_known(struct check *check) {
         run_point(check, -0.75, pow(10, -k), seahorse[k - 1], seahorse[k - 1]);
         run_point(check, -0.75, pow(10, -k), seahorse[k - 1] - 1, -1);
     }
-    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
+    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
         run_point(check, never[i][0], never[i][1], 300000, -1);
+    }
     check_group_end(check);
 }
 
@@ -286,8 +300,9 @@ static void run(struct check *check) {
 /* Steps that the literal loop would make, by the counts. */
 static double steps_total(const int32_t *count, size_t samples, int64_t max_iter) {
     double steps = 0;
-    for (size_t i = 0; i < samples; i++)
+    for (size_t i = 0; i < samples; i++) {
         steps += count[i] < 0 ? (double)max_iter : count[i];
+    }
     return steps;
 }
 
@@ -334,8 +349,9 @@ static void bench(struct check *check) {
         args.fp64 = fp64;
         args.max_iter = 400;
         args.views = GROUP_MAX;
-        for (int i = 1; i < GROUP_MAX; i++)
+        for (int i = 1; i < GROUP_MAX; i++) {
             args.view[i] = args.view[0];
+        }
         bench_one(check, "16 tiles", args);
     }
 }

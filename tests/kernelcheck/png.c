@@ -13,8 +13,9 @@
 typedef void fill_fn(struct check *check, uint8_t *pixels, size_t width, size_t height);
 
 static void noise_fill(struct check *check, uint8_t *pixels, size_t width, size_t height) {
-    for (size_t i = 0; i < width * height; i++)
+    for (size_t i = 0; i < width * height; i++) {
         pixels[i] = (uint8_t)check_random(check);
+    }
 }
 
 static void flat_fill(struct check *check, uint8_t *pixels, size_t width, size_t height) {
@@ -24,19 +25,21 @@ static void flat_fill(struct check *check, uint8_t *pixels, size_t width, size_t
 /* Bands of colours with a flat middle, as an escape picture has. */
 static void rings_fill(struct check *check, uint8_t *pixels, size_t width, size_t height) {
     double x0 = check_uniform(check, 0.3, 0.7), y0 = check_uniform(check, 0.3, 0.7);
-    for (size_t y = 0; y < height; y++)
+    for (size_t y = 0; y < height; y++) {
         for (size_t x = 0; x < width; x++) {
             double u = (double)x / (double)width - x0, v = (double)y / (double)height - y0;
             double value = u * u + v * v;
             pixels[y * width + x] =
                 value < 0.02 ? 0 : (uint8_t)fmin(20 / (value + 0.06) + (double)(x & y & 1), 255);
         }
+    }
 }
 
 static void ramp_fill(struct check *check, uint8_t *pixels, size_t width, size_t height) {
     int step = 1 + check_pick(check, 7);
-    for (size_t i = 0; i < width * height; i++)
+    for (size_t i = 0; i < width * height; i++) {
         pixels[i] = (uint8_t)(i / (size_t)step);
+    }
 }
 
 /* Runs of all lengths around those that are cut, and of few others. */
@@ -47,23 +50,27 @@ static void runs_fill(struct check *check, uint8_t *pixels, size_t width, size_t
     while (pixel < width * height) {
         int length = lengths[check_pick(check, 24)] + check_pick(check, 3);
         uint8_t colour = (uint8_t)check_pick(check, 5);
-        for (; length > 0 && pixel < width * height; length--)
+        for (; length > 0 && pixel < width * height; length--) {
             pixels[pixel++] = colour;
+        }
     }
 }
 
 /* Colours twice as rare each, so that codes become longer than they may. */
 static void steep_fill(struct check *check, uint8_t *pixels, size_t width, size_t height) {
-    for (size_t i = 0; i < width * height; i++)
+    for (size_t i = 0; i < width * height; i++) {
         pixels[i] = (uint8_t)__builtin_clzll(check_random(check) | 1);
+    }
 }
 
 /* Columns: each row is the one above, but for specks. */
 static void columns_fill(struct check *check, uint8_t *pixels, size_t width, size_t height) {
-    for (size_t x = 0; x < width; x++)
+    for (size_t x = 0; x < width; x++) {
         pixels[x] = (uint8_t)check_random(check);
-    for (size_t i = width; i < width * height; i++)
+    }
+    for (size_t i = width; i < width * height; i++) {
         pixels[i] = check_pick(check, 500) ? pixels[i - width] : (uint8_t)check_random(check);
+    }
 }
 
 static const struct {
@@ -88,8 +95,9 @@ static const uint8_t *reference(struct check *check, const uint8_t *pixels, size
         return NULL;
     }
     const uint8_t *at = file + 8;
-    while (memcmp(at + 4, "IDAT", 4) != 0)
+    while (memcmp(at + 4, "IDAT", 4) != 0) {
         at += 12 + ((size_t)at[0] << 24 | (size_t)at[1] << 16 | (size_t)at[2] << 8 | at[3]);
+    }
     *size = (uint64_t)at[0] << 24 | (uint64_t)at[1] << 16 | (uint64_t)at[2] << 8 | at[3];
     return at + 8;
 }
@@ -100,21 +108,23 @@ static void compare(struct check *check, int at, const uint8_t *should, uint64_t
     const uint8_t *got = (const uint8_t *)check_result(check, 2 * at) + offset;
     uint64_t told;
     memcpy(&told, check_result(check, 2 * at + 1), sizeof told);
-    if (told != size)
+    if (told != size) {
         check_fail(check, "%llu bytes, should be %llu", (unsigned long long)told,
                    (unsigned long long)size);
-    for (uint64_t i = 0; i < size && i < told; i++)
+    }
+    for (uint64_t i = 0; i < size && i < told; i++) {
         if (got[i] != should[i]) {
             check_fail(check, "byte %llu of %llu is %02x, should be %02x", (unsigned long long)i,
                        (unsigned long long)size, got[i], should[i]);
             return;
         }
+    }
 }
 
 static struct png_target target_make(struct check *check, size_t offset, uint64_t capacity) {
     uint8_t *out = check_output(check, offset + capacity);
     return (struct png_target){
-        .stream = out ? out + offset : NULL,
+        .stream = out != NULL ? out + offset : NULL,
         .capacity = capacity,
         .size = check_output(check, sizeof(uint64_t)),
     };
@@ -137,20 +147,25 @@ static void run_pictures(struct check *check, size_t width, size_t height, int c
         .pictures = count,
         .indices = check_input(check, pixels, (size_t)count * width * height),
     };
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         args.target[i] = target_make(check, (size_t)i, sizes[i]);
-    if (check_launch(check, KERNEL_PNG, &args))
-        for (int i = 0; i < count; i++)
+    }
+    if (check_launch(check, KERNEL_PNG, &args)) {
+        for (int i = 0; i < count; i++) {
             compare(check, i, should[i], sizes[i], (size_t)i);
+        }
+    }
     check_end(check);
 }
 
 static void run_groups(struct check *check) {
     static const size_t sizes[][2] = {{1, 1}, {1, 3}, {3, 5}, {256, 256}, {255, 301}, {65536, 3}};
     check_group(check, "several pictures");
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        for (int count = 1; count <= GROUP_MAX; count += check->quick ? 5 : 3)
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        for (int count = 1; count <= GROUP_MAX; count += check->quick ? 5 : 3) {
             run_pictures(check, sizes[i][0], sizes[i][1], count);
+        }
+    }
     check_group_end(check);
 }
 
@@ -163,8 +178,9 @@ static void run_case(struct check *check, size_t width, size_t height, size_t fi
     fills[fill].fill(check, pixels, width, height);
     uint64_t size = 0, bound = png_stream_bound(width, height);
     const uint8_t *should = reference(check, pixels, width, height, &size);
-    if (size > bound)
+    if (size > bound) {
         check_fail(check, "%llu bytes are more than the bound", (unsigned long long)size);
+    }
     struct png_args args = {
         .width = (int32_t)width,
         .height = (int32_t)height,
@@ -173,10 +189,11 @@ static void run_case(struct check *check, size_t width, size_t height, size_t fi
         .target[0] = target_make(check, offset, size - less),
     };
     if (check_launch(check, KERNEL_PNG, &args)) {
-        if (less == 0)
+        if (less == 0) {
             compare(check, 0, should, size, offset);
-        else if (*(const uint64_t *)check_result(check, 1) != 0)
+        } else if (*(const uint64_t *)check_result(check, 1) != 0) {
             check_fail(check, "fits where it cannot");
+        }
     }
     check_end(check);
 }
@@ -189,9 +206,11 @@ static void run_sizes(struct check *check) {
         {65536, 3}, {65537, 2}, {98304, 2}, {131071, 3}, {1021, 97}};
     size_t count = check->quick ? 14 : sizeof sizes / sizeof sizes[0];
     check_group(check, "sizes");
-    for (size_t i = 0; i < count; i++)
-        for (size_t fill = 0; fill < FILLS; fill++)
+    for (size_t i = 0; i < count; i++) {
+        for (size_t fill = 0; fill < FILLS; fill++) {
             run_case(check, sizes[i][0], sizes[i][1], fill, (i + fill) % 19, 0);
+        }
+    }
     check_group_end(check);
 }
 
@@ -210,8 +229,9 @@ static void run_random(struct check *check) {
 static void run_room(struct check *check) {
     static const uint64_t missing[] = {1, 2, 4, 5, 6, 100, 1000};
     check_group(check, "too little room");
-    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++)
+    for (size_t i = 0; i < sizeof missing / sizeof missing[0]; i++) {
         run_case(check, 300, 301, i % FILLS, i, missing[i]);
+    }
     check_group_end(check);
 }
 
@@ -222,8 +242,9 @@ static void run_wide(struct check *check) {
     args.indices = check_input(check, check_alloc(check, PNG_WIDTH_MAX + 1), PNG_WIDTH_MAX + 1);
     args.target[0] = target_make(check, 0, 1024);
     if (check->backend->phase(check->stream, PHASE_KERNEL) != KILN_OK ||
-        check->backend->launch(check->stream, KERNEL_PNG, &args) != KILN_UNSUPPORTED)
+        check->backend->launch(check->stream, KERNEL_PNG, &args) != KILN_UNSUPPORTED) {
         check_fail(check, "not refused");
+    }
     check_end(check);
     check_group_end(check);
 }
@@ -234,8 +255,9 @@ static void run(struct check *check) {
     run_room(check);
     run_groups(check);
     run_wide(check);
-    if (check->quick)
+    if (check->quick) {
         return;
+    }
     check_group(check, "large");
     run_case(check, 8192, 8192, 0, 3, 0);
     run_case(check, 1500, 1250, 0, 1, 0);
@@ -244,7 +266,7 @@ static void run(struct check *check) {
 
 static void bench(struct check *check) {
     static const size_t sizes[][2] = {{256, 256}, {1500, 1250}, {8192, 8192}};
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         for (size_t fill = 0; fill < FILLS; fill++) {
             size_t width = sizes[i][0], height = sizes[i][1];
             check_begin(check, "bench");
@@ -265,6 +287,7 @@ static void bench(struct check *check) {
                    (double)(width * height) / ms / 1e3);
             check_end(check);
         }
+    }
 }
 
 const struct kernel_check png_check = {.name = "png", .run = run, .bench = bench};

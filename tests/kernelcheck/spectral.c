@@ -41,7 +41,7 @@ static size_t plane_of(const struct setup *setup) {
 
 static void *memory(size_t size) {
     void *block = calloc(1, size);
-    if (!block) {
+    if (block == NULL) {
         fprintf(stderr, "kernelcheck: no memory for %zu bytes\n", size);
         exit(1);
     }
@@ -52,12 +52,15 @@ static void *memory(size_t size) {
 static void sweeps(const struct setup *setup, const double *b, double *x) {
     size_t count = plane_of(setup);
     double *next = memory(count * sizeof *next);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         x[i] = setup->start_zero ? 0 : b[i];
+    }
     for (int64_t n = 0; n < setup->iterations; n++) {
-        for (int i = 0; i < setup->height; i++)
-            for (int j = 0; j < setup->width; j++)
+        for (int i = 0; i < setup->height; i++) {
+            for (int j = 0; j < setup->width; j++) {
                 next[(size_t)i * (size_t)setup->width + (size_t)j] = update(setup, b, x, i, j);
+            }
+        }
         memcpy(x, next, count * sizeof *next);
     }
     free(next);
@@ -67,8 +70,9 @@ static void sweeps(const struct setup *setup, const double *b, double *x) {
 static double *sines_of(int length) {
     size_t turn = 2 * ((size_t)length + 1);
     double *sines = memory(turn * sizeof *sines);
-    for (size_t i = 0; i < turn; i++)
+    for (size_t i = 0; i < turn; i++) {
         sines[i] = (double)sinl(acosl(-1.0L) * (long double)i / (long double)(length + 1));
+    }
     return sines;
 }
 
@@ -77,13 +81,15 @@ static void transform(int height, int width, const double *x, const double *sine
     size_t turn = 2 * ((size_t)width + 1);
     double *row = memory((size_t)width * sizeof *row);
     for (int k = 0; k < width; k++) {
-        for (int j = 0; j < width; j++)
+        for (int j = 0; j < width; j++) {
             row[j] = sines[((size_t)j + 1) * ((size_t)k + 1) % turn];
+        }
         for (int i = 0; i < height; i++) {
             const double *line = x + (size_t)i * (size_t)width;
             double sum = 0;
-            for (int j = 0; j < width; j++)
+            for (int j = 0; j < width; j++) {
                 sum += line[j] * row[j];
+            }
             y[(size_t)k * (size_t)height + (size_t)i] = sum;
         }
     }
@@ -108,9 +114,11 @@ static void modes(const struct setup *setup, const double *b, double *x) {
     double scale = 4 / ((width + 1.0) * (height + 1.0));
     transform(height, width, b, across, turned);
     transform(width, height, turned, down, x);
-    for (int k = 0; k < height; k++)
-        for (int l = 0; l < width; l++)
+    for (int k = 0; k < height; k++) {
+        for (int l = 0; l < width; l++) {
             x[(size_t)k * (size_t)width + (size_t)l] *= scale * mode_factor(setup, k, l);
+        }
+    }
     transform(height, width, x, across, turned);
     transform(width, height, turned, down, x);
     free(across);
@@ -120,8 +128,9 @@ static void modes(const struct setup *setup, const double *b, double *x) {
 
 static double largest(const double *x, size_t count) {
     double most = 0;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         most = fmax(most, fabs(x[i]));
+    }
     return most;
 }
 
@@ -159,8 +168,9 @@ static void limit_compare(struct check *check, const struct setup *setup, const 
 /* Elements as doubles. */
 static void widen(const struct setup *setup, const void *from, double *to) {
     size_t count = plane_of(setup) * (size_t)setup->planes;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         to[i] = setup->fp64 ? ((const double *)from)[i] : (double)((const float *)from)[i];
+    }
 }
 
 static void compare(struct check *check, const struct setup *setup, const double *b,
@@ -171,14 +181,16 @@ static void compare(struct check *check, const struct setup *setup, const double
     widen(setup, check_result(check, 0), got);
     for (int p = 0; p < setup->planes; p++) {
         const double *plane = b + (size_t)p * count, *result = got + (size_t)p * count;
-        if (by_modes)
+        if (by_modes) {
             modes(setup, plane, wanted);
-        else if (setup->iterations != SPECTRAL_INFINITE)
+        } else if (setup->iterations != SPECTRAL_INFINITE) {
             sweeps(setup, plane, wanted);
-        if (by_modes || setup->iterations != SPECTRAL_INFINITE)
+        }
+        if (by_modes || setup->iterations != SPECTRAL_INFINITE) {
             plane_compare(check, setup, wanted, result);
-        else
+        } else {
             limit_compare(check, setup, plane, result);
+        }
     }
     free(wanted);
     free(got);
@@ -188,10 +200,11 @@ static size_t fill(struct check *check, const struct setup *setup, void *b) {
     size_t count = plane_of(setup) * (size_t)setup->planes;
     for (size_t i = 0; i < count; i++) {
         double v = check_uniform(check, -1000, 1000);
-        if (setup->fp64)
+        if (setup->fp64) {
             ((double *)b)[i] = v;
-        else
+        } else {
             ((float *)b)[i] = (float)v;
+        }
     }
     return count * (setup->fp64 ? sizeof(double) : sizeof(float));
 }
@@ -219,8 +232,9 @@ static void run_case(struct check *check, const struct setup *setup, bool by_mod
     struct spectral_args args = args_of(setup);
     args.b = check_input(check, b, size);
     args.x = check_output(check, size);
-    if (check_launch(check, KERNEL_SPECTRAL, &args))
+    if (check_launch(check, KERNEL_SPECTRAL, &args)) {
         compare(check, setup, wide, by_modes);
+    }
     check_end(check);
 }
 
@@ -303,10 +317,11 @@ static void alias_case(struct check *check, const struct setup *setup) {
     if (check_launch(check, KERNEL_SPECTRAL, &args)) {
         if (backend->launch(check->stream, KERNEL_SPECTRAL, &same) != KILN_OK ||
             backend->download(check->stream, back, same.x, size) != KILN_OK ||
-            backend->wait(check->stream) != KILN_OK)
+            backend->wait(check->stream) != KILN_OK) {
             check_fail(check, "launch: %s", backend->error(check->stream));
-        else if (memcmp(back, check_result(check, 0), size) != 0)
+        } else if (memcmp(back, check_result(check, 0), size) != 0) {
             check_fail(check, "another result than with separate arrays");
+        }
     }
     check_end(check);
 }

@@ -18,16 +18,18 @@ static void scratch_case(struct check *check, size_t size) {
     check_begin(check, "8 pieces of %zu bytes of device and host scratch", size);
     for (int i = 0; i < 8; i++) {
         pieces[i] = (i & 1 ? backend->host : backend->reserve)(check->stream, size);
-        if (!pieces[i] || (uintptr_t)pieces[i] % 256 != 0) {
+        if (pieces[i] == NULL || (uintptr_t)pieces[i] % 256 != 0) {
             check_fail(check, "piece %d is at %p", i, (void *)pieces[i]);
             break;
         }
-        if (i & 1)
+        if (i & 1) {
             memset(pieces[i], i, size);
+        }
         for (int k = i & 1; k < i; k += 2) {
             uintptr_t a = (uintptr_t)pieces[i], b = (uintptr_t)pieces[k];
-            if (a < b + size && b < a + size)
+            if (a < b + size && b < a + size) {
                 check_fail(check, "pieces %d and %d overlap", k, i);
+            }
         }
     }
     check_end(check);
@@ -36,12 +38,14 @@ static void scratch_case(struct check *check, size_t size) {
 static void run_scratch(struct check *check) {
     static const size_t sizes[] = {1, 257, 65536, 3000000, 100, 9000000, 3000000, 0};
     check_group(check, "scratch");
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         scratch_case(check, sizes[i]);
+    }
     check_begin(check, "more bytes than there can be");
-    if (check->backend->reserve(check->stream, SIZE_MAX / 2 + 1) ||
-        check->backend->host(check->stream, SIZE_MAX - 64))
+    if (check->backend->reserve(check->stream, SIZE_MAX / 2 + 1) != NULL ||
+        check->backend->host(check->stream, SIZE_MAX - 64) != NULL) {
         check_fail(check, "an impossible size was given");
+    }
     check_end(check);
     scratch_case(check, 1000);
     check_group_end(check);
@@ -53,23 +57,30 @@ static bool laplacian_right(const struct backend *backend, struct stream *stream
     static const int32_t zero[SIDE * SIDE];
     int32_t result[SIDE * SIDE], x[SIDE * SIDE];
     struct laplacian_args args = {SIDE, SIDE, 1, 0, NULL, NULL};
-    for (int i = 0; i < SIDE * SIDE; i++)
+    for (int i = 0; i < SIDE * SIDE; i++) {
         x[i] = i;
-    if (backend->begin(stream, NULL) != KILN_OK || backend->phase(stream, PHASE_UPLOAD) != KILN_OK)
+    }
+    if (backend->begin(stream, NULL) != KILN_OK ||
+        backend->phase(stream, PHASE_UPLOAD) != KILN_OK) {
         return false;
+    }
     args.x = backend->upload(stream, x, sizeof x);
     args.b = backend->result(stream, result, sizeof result);
-    if (!args.x || !args.b || backend->phase(stream, PHASE_KERNEL) != KILN_OK ||
+    if (args.x == NULL || args.b == NULL || backend->phase(stream, PHASE_KERNEL) != KILN_OK ||
         backend->launch(stream, KERNEL_LAPLACIAN, &args) != KILN_OK ||
         backend->download(stream, result, args.b, sizeof result) != KILN_OK ||
-        backend->wait(stream) != KILN_OK)
+        backend->wait(stream) != KILN_OK) {
         return false;
+    }
     struct timing timing = {.kernel = 1};
-    if (backend->finish(stream, &timing) != KILN_OK || !(timing.kernel > 1))
+    if (backend->finish(stream, &timing) != KILN_OK || !(timing.kernel > 1)) {
         return false;
-    for (int i = 1; i < SIDE - 1; i++)
-        if (memcmp(result + i * SIDE + 1, zero, (SIDE - 2) * sizeof *result) != 0)
+    }
+    for (int i = 1; i < SIDE - 1; i++) {
+        if (memcmp(result + i * SIDE + 1, zero, (SIDE - 2) * sizeof *result) != 0) {
             return false;
+        }
+    }
     return result[0] == 1 + SIDE;
 }
 
@@ -97,14 +108,18 @@ static void cancel_case(struct check *check, int width, int height, bool before)
         backend->phase(check->stream, PHASE_KERNEL);
         args.b = check_input(check, b, size);
         args.x = backend->reserve(check->stream, size);
-        status = args.x ? backend->launch(check->stream, KERNEL_JACOBI, &args) : KILN_NO_MEMORY;
-        if (status == KILN_OK)
+        status =
+            args.x != NULL ? backend->launch(check->stream, KERNEL_JACOBI, &args) : KILN_NO_MEMORY;
+        if (status == KILN_OK) {
             status = backend->wait(check->stream);
+        }
     }
-    if (status != KILN_CANCELLED)
+    if (status != KILN_CANCELLED) {
         check_fail(check, "status %d instead of cancelled", (int)status);
-    if (started)
+    }
+    if (started) {
         pthread_join(thread, NULL);
+    }
     check_end(check);
 }
 
@@ -115,8 +130,9 @@ static void run_cancel(struct check *check) {
         cancel_case(check, 700, 500, before);
     }
     check_begin(check, "a job after a cancelled one");
-    if (!laplacian_right(check->backend, check->stream))
+    if (!laplacian_right(check->backend, check->stream)) {
         check_fail(check, "the stream does not work any more");
+    }
     check_end(check);
     check_group_end(check);
 }
@@ -153,16 +169,19 @@ static enum kiln_status jacobi_once(struct check *check, struct control *control
     struct timing timing = {0};
     b[0] = 1;
     enum kiln_status status = backend->begin(check->stream, control);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
-    if (control && atomic_load(&control->progress) != 0)
+    }
+    if (control != NULL && atomic_load(&control->progress) != 0) {
         check_fail(check, "progress is not 0 after begin");
+    }
     backend->phase(check->stream, PHASE_KERNEL);
     args.b = check_input(check, b, size);
     args.x = backend->reserve(check->stream, size);
-    status = args.x ? backend->launch(check->stream, KERNEL_JACOBI, &args) : KILN_NO_MEMORY;
-    if (status == KILN_OK)
+    status = args.x != NULL ? backend->launch(check->stream, KERNEL_JACOBI, &args) : KILN_NO_MEMORY;
+    if (status == KILN_OK) {
         status = backend->wait(check->stream);
+    }
     enum kiln_status end = backend->finish(check->stream, &timing);
     return status == KILN_OK ? end : status;
 }
@@ -177,13 +196,16 @@ static void observed_case(struct check *check, int width, int height, int64_t it
     } else {
         enum kiln_status status = jacobi_once(check, &observer.control, width, height, iterations);
         pthread_join(thread, NULL);
-        if (status != KILN_CANCELLED)
+        if (status != KILN_CANCELLED) {
             check_fail(check, "status %d instead of cancelled", (int)status);
-        if (observer.risen < observer.steps || observer.fell)
+        }
+        if (observer.risen < observer.steps || observer.fell) {
             check_fail(check, "progress rose %d times%s", observer.risen,
                        observer.fell ? " and fell" : "");
-        if (atomic_load(&observer.control.progress) >= CONTROL_FULL)
+        }
+        if (atomic_load(&observer.control.progress) >= CONTROL_FULL) {
             check_fail(check, "a cancelled job has full progress");
+        }
     }
     check_end(check);
 }
@@ -193,9 +215,10 @@ static void full_case(struct check *check, int width, int height, int64_t iterat
     check_begin(check, "jacobi %dx%d, %lld sweeps, to the end", width, height,
                 (long long)iterations);
     enum kiln_status status = jacobi_once(check, &control, width, height, iterations);
-    if (status != KILN_OK || atomic_load(&control.progress) != CONTROL_FULL)
+    if (status != KILN_OK || atomic_load(&control.progress) != CONTROL_FULL) {
         check_fail(check, "status %d, progress %u of %u", (int)status,
                    atomic_load(&control.progress), CONTROL_FULL);
+    }
     check_end(check);
 }
 
@@ -218,8 +241,9 @@ struct neighbour {
 
 static void *neighbour_main(void *argument) {
     struct neighbour *neighbour = argument;
-    for (int i = 0; i < 300; i++)
+    for (int i = 0; i < 300; i++) {
         neighbour->wrong += !laplacian_right(neighbour->backend, neighbour->stream);
+    }
     return NULL;
 }
 
@@ -233,20 +257,23 @@ static void run_streams(struct check *check) {
     check_begin(check, "%d streams, 300 jobs each", STREAMS);
     for (; count < STREAMS; count++) {
         neighbours[count].backend = check->backend;
-        if (check->backend->stream_create(check->device, &neighbours[count].stream) != KILN_OK)
+        if (check->backend->stream_create(check->device, &neighbours[count].stream) != KILN_OK) {
             break;
+        }
         if (pthread_create(&threads[count], NULL, neighbour_main, &neighbours[count]) != 0) {
             check->backend->stream_destroy(neighbours[count].stream);
             break;
         }
     }
-    if (count < STREAMS)
+    if (count < STREAMS) {
         check_fail(check, "only %d streams could be made", count);
+    }
     for (int i = 0; i < count; i++) {
         pthread_join(threads[i], NULL);
         check->backend->stream_destroy(neighbours[i].stream);
-        if (neighbours[i].wrong)
+        if (neighbours[i].wrong) {
             check_fail(check, "stream %d: %d wrong answers", i, neighbours[i].wrong);
+        }
     }
     check_end(check);
     check_group_end(check);
@@ -260,9 +287,10 @@ static void run_describe(struct check *check) {
     check_begin(check, "describe");
     text_init(&json, buffer, sizeof buffer);
     if (check->backend->describe(check->device, &json) != KILN_OK || json.full || json.size < 2 ||
-        buffer[0] != '{' || buffer[json.size - 1] != '}' || !strstr(buffer, "\"name\"") ||
-        !strstr(buffer, "\"memory\"") || !strstr(buffer, "\"attributes\""))
+        buffer[0] != '{' || buffer[json.size - 1] != '}' || strstr(buffer, "\"name\"") == NULL ||
+        strstr(buffer, "\"memory\"") == NULL || strstr(buffer, "\"attributes\"") == NULL) {
         check_fail(check, "the description is \"%.200s\"", buffer);
+    }
     check_end(check);
     check_group_end(check);
 }

@@ -112,7 +112,7 @@ static enum kiln_status trouble_wait(struct task *task, struct trouble_shared *s
 static enum kiln_status trouble_run(struct task *task) {
     const struct trouble_params *params = task->params;
     struct trouble_shared *shared = (struct trouble_shared *)(uintptr_t)task->data;
-    uint32_t tries = shared ? atomic_fetch_add(&shared->tries, 1) : 0;
+    uint32_t tries = shared != NULL ? atomic_fetch_add(&shared->tries, 1) : 0;
     enum kiln_status status = KILN_OK;
     task->backend->phase(task->stream, PHASE_KERNEL);
     switch (params->deed) {

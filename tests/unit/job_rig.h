@@ -50,8 +50,9 @@ static int rig_open(void **state) {
     const struct device_options options = {.threads = 2};
     char why[256] = "";
     (void)state;
-    if (cpu_backend.open(0, &options, &rig_device, why, sizeof why) != KILN_OK)
+    if (cpu_backend.open(0, &options, &rig_device, why, sizeof why) != KILN_OK) {
         return -1;
+    }
     return cpu_backend.stream_create(rig_device, &rig_stream) == KILN_OK ? 0 : -1;
 }
 
@@ -73,7 +74,7 @@ static inline void rig_init(struct rig *rig, const struct job_type *type, enum f
     form_init(&form, type->fields, rig->params, &rig->complaints);
     char *copy = strdup(query), *rest = copy, *pair;
     assert_non_null(copy);
-    while ((pair = strsep(&rest, "&")) && *pair) {
+    while ((pair = strsep(&rest, "&")) != NULL && *pair) {
         char *equals = strchr(pair, '=');
         assert_non_null(equals);
         *equals = '\0';
@@ -90,8 +91,9 @@ static inline void rig_input(struct rig *rig, const void *data, size_t size) {
     rig->input = (struct input){.kind = INPUT_IMAGE, .size = size};
     enum kiln_status status = image_probe(data, size, FORMAT_NONE, rig->limits.max_pixels,
                                           &rig->input.image, why, sizeof why);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         fail_msg("probe: %s", why);
+    }
     rig->input.format = rig->input.image.format;
 }
 
@@ -103,8 +105,9 @@ static inline void rig_check(struct rig *rig) {
 /* Plans and runs a job that must pass its check; finish is called as a worker does. */
 static inline enum kiln_status rig_run(struct rig *rig) {
     rig_check(rig);
-    for (size_t i = 0; i < rig->complaints.count; i++)
+    for (size_t i = 0; i < rig->complaints.count; i++) {
         print_message("%s %s\n", rig->complaints.rows[i].field, rig->complaints.rows[i].reason);
+    }
     assert_int_equal(rig->complaints.count, 0);
     assert_int_equal(rig->type->plan(rig->params, &rig->input, rig->format, &rig->plan), KILN_OK);
     uint64_t room = (rig->plan.result_bytes + 4095) / 4096 * 4096;
@@ -175,8 +178,9 @@ static inline const void *rig_array(const struct rig *rig, char kind, uint32_t i
     assert_int_equal(npy.dimensions, channels ? 3 : 2);
     assert_int_equal(npy.shape[0], height);
     assert_int_equal(npy.shape[1], width);
-    if (channels)
+    if (channels) {
         assert_int_equal(npy.shape[2], channels);
+    }
     assert_false(npy.fortran);
     assert_int_equal(npy.data % 64, 0);
     assert_int_equal(rig->size - npy.data, npy.count * item);

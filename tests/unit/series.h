@@ -48,8 +48,9 @@ static inline int series_open(void **state) {
     struct device_options options = {.threads = 1};
     char why[256] = "";
     (void)state;
-    if (cpu_backend.open(0, &options, &series_device, why, sizeof why) != KILN_OK)
+    if (cpu_backend.open(0, &options, &series_device, why, sizeof why) != KILN_OK) {
         return -1;
+    }
     return cpu_backend.stream_create(series_device, &series_stream) == KILN_OK ? 0 : -1;
 }
 
@@ -63,7 +64,7 @@ static inline int series_close(void **state) {
 static inline void series_query(struct form *form, const char *query) {
     char copy[512], *rest;
     snprintf(copy, sizeof copy, "%s", query);
-    for (char *pair = strtok_r(copy, "&", &rest); pair; pair = strtok_r(NULL, "&", &rest)) {
+    for (char *pair = strtok_r(copy, "&", &rest); pair != NULL; pair = strtok_r(NULL, "&", &rest)) {
         char *value = strchr(pair, '=');
         assert_non_null(value);
         *value = 0;
@@ -73,9 +74,10 @@ static inline void series_query(struct form *form, const char *query) {
 
 static inline uint64_t series_store(struct form *form, const char *name, uint8_t *data, uint64_t at,
                                     const double *values, size_t count, const struct rows *rows) {
-    size_t used = rows ? rows->count : 0;
-    if (!count)
+    size_t used = rows != NULL ? rows->count : 0;
+    if (!count) {
         return at;
+    }
     memcpy(data + at, values, count * sizeof *values);
     for (size_t i = 0; i < used; i++) {
         double length = (double)rows->lengths[i];
@@ -116,8 +118,9 @@ static inline void series_run(const struct series *series, const char *query, en
     struct timing timing = {0};
     assert_non_null(data);
     series_check(series, query, &series_limits, data, &input, answer);
-    if (answer->complaints.count)
+    if (answer->complaints.count) {
         fail_msg("%s: %s", answer->complaints.rows[0].field, answer->complaints.rows[0].reason);
+    }
     assert_int_equal(lombscargle_job.plan(answer->params, &input, format, &plan), KILN_OK);
     answer->capacity = plan.result_bytes;
     answer->bytes = aligned_alloc(4096, (plan.result_bytes + SERIES_GUARD + 4095) & ~4095ull);
@@ -140,8 +143,9 @@ static inline void series_run(const struct series *series, const char *query, en
     answer->status = lombscargle_job.run(&task);
     cpu_backend.finish(series_stream, &timing);
     answer->size = task.size;
-    for (int i = 0; i < SERIES_GUARD; i++)
+    for (int i = 0; i < SERIES_GUARD; i++) {
         assert_int_equal(answer->bytes[plan.result_bytes + (uint64_t)i], 0xa5);
+    }
     assert_true(answer->size <= answer->capacity);
     free(data);
 }

@@ -59,8 +59,9 @@ static void test_bad(void **state) {
                                         "data:image/png,Zm9v"};
     char out[64];
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(decode(cases[i], out), KILN_MALFORMED);
+    }
 }
 
 static void test_capacity(void **state) {

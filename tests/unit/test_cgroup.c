@@ -23,7 +23,7 @@ static char root[64];
 static int open_root(void **state) {
     (void)state;
     snprintf(root, sizeof root, "/tmp/kiln-cgroup-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return mkdtemp(root) != NULL ? 0 : -1;
 }
 
 static int entry_remove(const char *path, const struct stat *status, int type, struct FTW *ftw) {
@@ -40,7 +40,7 @@ static int close_root(void **state) {
 static void put(const char *name, const char *text) {
     char path[512];
     snprintf(path, sizeof path, "%s%s", root, name);
-    for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+    for (char *slash = path + strlen(root) + 1; (slash = strchr(slash, '/')) != NULL; slash++) {
         *slash = '\0';
         assert_true(mkdir(path, 0700) == 0 || errno == EEXIST);
         *slash = '/';

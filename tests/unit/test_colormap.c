@@ -45,17 +45,19 @@ static void colours(void **state) {
         int32_t index = colormap_find(known[i].name);
         assert_true(index >= 0);
         colormap_fill(index, lut);
-        for (size_t k = 0; k < 5; k++)
+        for (size_t k = 0; k < 5; k++) {
             assert_memory_equal(lut + 3 * at[k], known[i].colours[k], 3);
-        for (size_t k = 0; k < COLORMAP_BYTES; k++)
+        }
+        for (size_t k = 0; k < COLORMAP_BYTES; k++) {
             sum += lut[k];
+        }
         assert_int_equal(sum, known[i].sum);
     }
 }
 
 static void reversed(void **state) {
     (void)state;
-    for (int32_t i = 0; colormap_names[i]; i += 2) {
+    for (int32_t i = 0; colormap_names[i] != NULL; i += 2) {
         uint8_t lut[COLORMAP_BYTES], back[COLORMAP_BYTES];
         char name[64];
         strcpy(name, colormap_names[i]);
@@ -65,8 +67,9 @@ static void reversed(void **state) {
         assert_int_equal(colormap_find(name), i + 1);
         colormap_fill(i, lut);
         colormap_fill(i + 1, back);
-        for (size_t k = 0; k < COLORMAP_COLORS; k++)
+        for (size_t k = 0; k < COLORMAP_COLORS; k++) {
             assert_memory_equal(lut + 3 * k, back + 3 * (COLORMAP_COLORS - 1 - k), 3);
+        }
     }
 }
 
@@ -78,11 +81,13 @@ static void names(void **state) {
         "coolwarm", "seismic", "ocean",   "terrain", "hsv",     "rainbow",  "gist_earth",
         "tab20c",   "Set3",    "Accent",  "Paired",  "grey",    "berlin",   "okabe_ito",
     };
-    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
+    for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         assert_true(colormap_find(wanted[i]) >= 0);
+    }
     int32_t count = 0;
-    for (; colormap_names[count]; count++)
+    for (; colormap_names[count] != NULL; count++) {
         assert_int_equal(colormap_find(colormap_names[count]), count);
+    }
     assert_int_equal(count, 182); /* all of Matplotlib 3.11 */
     assert_int_equal(colormap_find("Viridis"), -1);
     assert_int_equal(colormap_find(""), -1);

@@ -30,8 +30,9 @@ static struct found find(const char *text, const char *t, const char *y, const c
     struct csv csv;
     struct column_map map;
     const struct column_choices choices = {.texts = {t, y, dy}};
-    if (csv_open(&csv, text, strlen(text), found.why, sizeof found.why) != KILN_OK)
+    if (csv_open(&csv, text, strlen(text), found.why, sizeof found.why) != KILN_OK) {
         fail_msg("%s: %s", text, found.why);
+    }
     found.good = columns_find(lombscargle_job.table->columns, &csv.table, &choices, &map,
                               &found.field, found.why, sizeof found.why);
     found.t = map.at[0];
@@ -77,10 +78,12 @@ static void test_conventions(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct found found = find(cases[i].header, "", "", "");
-        if (!found.good)
+        if (!found.good) {
             fail_msg("%s: %s: %s", cases[i].header, found.field, found.why);
-        if (found.t != cases[i].t || found.y != cases[i].y || found.dy != cases[i].dy)
+        }
+        if (found.t != cases[i].t || found.y != cases[i].y || found.dy != cases[i].dy) {
             fail_msg("%s: %zd, %zd, %zd", cases[i].header, found.t, found.y, found.dy);
+        }
     }
 }
 
@@ -107,10 +110,12 @@ static void test_choices(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *const *choices = cases[i].choices;
         struct found found = find(cases[i].header, choices[0], choices[1], choices[2]);
-        if (!found.good)
+        if (!found.good) {
             fail_msg("%s: %s: %s", cases[i].header, found.field, found.why);
-        if (found.t != cases[i].t || found.y != cases[i].y || found.dy != cases[i].dy)
+        }
+        if (found.t != cases[i].t || found.y != cases[i].y || found.dy != cases[i].dy) {
             fail_msg("%s: %zd, %zd, %zd", cases[i].header, found.t, found.y, found.dy);
+        }
     }
 }
 
@@ -140,10 +145,12 @@ static void test_refusals(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *const *choices = cases[i].choices;
         struct found found = find(cases[i].header, choices[0], choices[1], choices[2]);
-        if (found.good)
+        if (found.good) {
             fail_msg("%s was taken: %zd, %zd, %zd", cases[i].header, found.t, found.y, found.dy);
-        if (strcmp(found.field, cases[i].field) != 0 || !strstr(found.why, cases[i].why))
+        }
+        if (strcmp(found.field, cases[i].field) != 0 || strstr(found.why, cases[i].why) == NULL) {
             fail_msg("%s: %s: %s", cases[i].header, found.field, found.why);
+        }
     }
 }
 
@@ -174,11 +181,13 @@ static void test_printed(void **state) {
     assert_string_equal(text, "none");
     struct found found = find(header, "", "", "");
     assert_false(found.good);
-    for (const char *c = found.why; *c; c++)
+    for (const char *c = found.why; *c; c++) {
         assert_true((unsigned char)*c >= ' ');
+    }
 
-    for (size_t i = 0; i < 200; i++)
+    for (size_t i = 0; i < 200; i++) {
         snprintf(wide + 20 * i, 21, "column-%011zu%s", i, i + 1 < 200 ? ", " : "\n ");
+    }
     found = find(wide, "", "", "");
     assert_false(found.good);
     assert_non_null(strstr(found.why, "\xe2\x80\xa6"));
@@ -212,8 +221,10 @@ static void test_signatures(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const char *sentence = signature_of_bytes(cases[i].bytes, cases[i].size);
-        if (!sentence != !cases[i].word || (sentence && !strstr(sentence, cases[i].word)))
-            fail_msg("case %zu: %s", i, sentence ? sentence : "nothing");
+        if ((sentence == NULL) != (cases[i].word == NULL) ||
+            (sentence != NULL && strstr(sentence, cases[i].word) == NULL)) {
+            fail_msg("case %zu: %s", i, sentence != NULL ? sentence : "nothing");
+        }
     }
     assert_non_null(strstr(signature_of_media("application/fits"), "FITS"));
     assert_non_null(strstr(signature_of_media("Application/GZIP; x=1"), "gzip"));

@@ -28,12 +28,13 @@ static enum kiln_status read_all(const char *text, size_t size, const struct col
     double *const values[] = {result->t, result->y, result->dy};
     struct csv csv;
     enum kiln_status status = csv_open(&csv, text, size, result->why, sizeof result->why);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     result->columns = csv.table.count > 2 ? 3 : 2;
     struct column_map map = {{0, 1, csv.table.count > 2 ? 2 : COLUMN_NOWHERE}};
-    return csv_read(&csv, places ? places : &map, values, capacity, &result->rows, &result->missing,
-                    result->why, sizeof result->why);
+    return csv_read(&csv, places != NULL ? places : &map, values, capacity, &result->rows,
+                    &result->missing, result->why, sizeof result->why);
 }
 
 /* Parses from memory that ends with the text, so that a step past it is seen by sanitizers. */
@@ -74,8 +75,9 @@ static void test_separators(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         struct result result = parse(texts[i]);
-        if (result.status != KILN_OK)
+        if (result.status != KILN_OK) {
             fail_msg("case %zu: %s", i, result.why);
+        }
         assert_int_equal(result.rows, 2);
         assert_int_equal(result.columns, 2);
         assert_true(result.t[0] == 1 && result.y[0] == 2);
@@ -130,12 +132,14 @@ static void test_headers(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct csv csv;
         char why[192] = "";
-        if (csv_open(&csv, cases[i].text, strlen(cases[i].text), why, sizeof why) != KILN_OK)
+        if (csv_open(&csv, cases[i].text, strlen(cases[i].text), why, sizeof why) != KILN_OK) {
             fail_msg("%s: %s", cases[i].text, why);
+        }
         if (csv.table.header != cases[i].header || csv.table.comment != cases[i].comment ||
-            csv.table.count != cases[i].columns)
+            csv.table.count != cases[i].columns) {
             fail_msg("%s: header %d, comment %d, %zu columns", cases[i].text, csv.table.header,
                      csv.table.comment, csv.table.count);
+        }
     }
 }
 
@@ -147,8 +151,9 @@ static void test_missing(void **state) {
         char text[64];
         snprintf(text, sizeof text, "t,y,dy\n# one\n1,2,3\n4,%s,6\n7,8,\n", words[i]);
         struct result result = parse(text);
-        if (result.status != KILN_OK)
+        if (result.status != KILN_OK) {
             fail_msg("'%s': %s", words[i], result.why);
+        }
         assert_int_equal(result.rows, 3);
         assert_true(isnan(result.y[1]) && result.t[1] == 4 && result.dy[1] == 6);
         assert_true(isnan(result.dy[2]) && result.y[2] == 8);
@@ -192,8 +197,9 @@ static void test_broken(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct result result = parse(cases[i][0]);
         assert_int_equal(result.status, KILN_MALFORMED);
-        if (!strstr(result.why, cases[i][1]))
+        if (strstr(result.why, cases[i][1]) == NULL) {
             fail_msg("'%s' is not in '%s'", cases[i][1], result.why);
+        }
     }
 }
 
@@ -205,8 +211,9 @@ static void test_capacity(void **state) {
     assert_non_null(strstr(result.why, "line 2"));
     assert_int_equal(csv_rows_bound("", 0), 1);
     assert_int_equal(csv_rows_bound("1,2\n3,4\r\n5,6\r7,8", 16), 4);
-    for (size_t i = 0; i < COLUMNS_MAX; i++)
+    for (size_t i = 0; i < COLUMNS_MAX; i++) {
         memcpy(wide + 2 * i, "1,", 2);
+    }
     memcpy(wide + 2 * COLUMNS_MAX - 1, "\n", 2);
     assert_int_equal(parse(wide).status, KILN_OK);
     memcpy(wide + 2 * COLUMNS_MAX - 1, ",1\n", 4);
@@ -236,14 +243,16 @@ static void test_long_lines(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         /* blanks to the end do no harm, however they lie to the strides of the look-out */
-        for (size_t size = 65520; size < 65560; size++)
+        for (size_t size = 65520; size < 65560; size++) {
             assert_int_equal(parse_long(' ', size, ends[i]).rows, i == 0 ? 2 : 3);
+        }
         assert_int_equal(parse_long(' ', CSV_LINE_MAX - 8, ends[i]).status, KILN_OK);
         for (size_t j = 0; j < sizeof pieces; j++) {
             struct result result = parse_long(pieces[j], CSV_LINE_MAX, ends[i]);
             assert_int_equal(result.status, KILN_MALFORMED);
-            if (!strstr(result.why, "line 3: the line has more than 1048576 bytes"))
+            if (strstr(result.why, "line 3: the line has more than 1048576 bytes") == NULL) {
                 fail_msg("'%s'", result.why);
+            }
         }
     }
     /* a first line, and a comment */

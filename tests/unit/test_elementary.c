@@ -24,8 +24,9 @@ static void float_logarithms(void **state) {
         double bound = 1e-7 + log2(x) * 0x1p-24 + 0x1p-24 * 1.45; /* the mantissa is a float */
         assert_true(fabs((double)elementary_log2d(x) - log2(x)) <= bound);
     }
-    for (int k = 0; k < 128; k++)
+    for (int k = 0; k < 128; k++) {
         assert_true(elementary_log2f((float)ldexp(1, k)) == (float)k);
+    }
     assert_true(elementary_log2f(INFINITY) == 128 && elementary_log2d((double)INFINITY) == 1024);
     assert_true(elementary_log2d(0x1p512) == 512);
 }
@@ -33,8 +34,9 @@ static void float_logarithms(void **state) {
 /* Where float and double hold the same number they agree. */
 static void types_agree(void **state) {
     (void)state;
-    for (float x = 4; x < 1e38f; x *= 1.0013f)
+    for (float x = 4; x < 1e38f; x *= 1.0013f) {
         assert_true(elementary_log2f(x) == elementary_log2d((double)x));
+    }
 }
 
 static void roots(void **state) {
@@ -51,12 +53,15 @@ static void powers(void **state) {
         double wanted = log2(x);
         assert_true(fabs(elementary_log2(x) - wanted) <= 1e-15 * (fabs(wanted) + 0.1));
     }
-    for (double t = -1000; t < 900; t += 0.137)
+    for (double t = -1000; t < 900; t += 0.137) {
         assert_true(fabs(elementary_exp2(t) / exp2(t) - 1) <= 1e-15);
-    for (int k = -1022; k < 1000; k++)
+    }
+    for (int k = -1022; k < 1000; k++) {
         assert_true(elementary_exp2(k) == ldexp(1, k));
-    for (int k = -300; k < 300; k++)
+    }
+    for (int k = -300; k < 300; k++) {
         assert_true(elementary_log2(ldexp(1, k)) == k);
+    }
     assert_true(elementary_exp2(-1023) == 0 && elementary_exp2((double)-INFINITY) == 0);
     assert_true(elementary_exp2((double)NAN) == 0);
 }

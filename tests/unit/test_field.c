@@ -108,8 +108,9 @@ static bool set_object(struct fixture *f, const char *json) {
     bool taken = true;
     start(f);
     assert_int_equal(json_check(json, strlen(json), &object, why, sizeof why), KILN_OK);
-    while (json_next_member(&object, &cursor, key, sizeof key, &value))
+    while (json_next_member(&object, &cursor, key, sizeof key, &value)) {
         taken = form_set_json(&f->form, key, &value) && taken;
+    }
     return taken;
 }
 
@@ -165,8 +166,9 @@ static void integers(void **state) {
     assert_true(f.params.spare == INT64_MAX);
     assert_string_equal(refuse_text("spare", "9223372036854775808"), "must be an integer");
     assert_string_equal(refuse_text("spare", "-9223372036854775808"), "must be an integer");
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_string_equal(refuse_text("max_iter", bad[i]), "must be an integer from 1 to 65536");
+    }
 }
 
 static void reals(void **state) {
@@ -183,8 +185,9 @@ static void reals(void **state) {
         take_text(&f, "free", good[i].text);
         assert_true(f.params.free == good[i].value);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_string_equal(refuse_text("free", bad[i]), "must be a number");
+    }
     assert_string_equal(refuse_text("free", "1e999"), "must be a finite number");
     assert_string_equal(refuse_text("ratio", "0"), "must be a number above 0 and at most 10");
     assert_string_equal(refuse_text("ratio", "10.000001"),
@@ -205,8 +208,9 @@ static void choices(void **state) {
     assert_true(f.params.flag);
     take_text(&f, "shade", "false");
     assert_false(f.params.flag);
-    for (size_t i = 0; i < sizeof bools / sizeof *bools; i++)
+    for (size_t i = 0; i < sizeof bools / sizeof *bools; i++) {
         assert_string_equal(refuse_text("shade", bools[i]), "must be true or false");
+    }
 }
 
 static void long_lists(void **state) {
@@ -272,9 +276,10 @@ static void json_refused(void **state) {
         "{\"max_iter\":1.5}", "{\"max_iter\":\"12\"}", "{\"max_iter\":true}",
         "{\"max_iter\":[1]}", "{\"max_iter\":1e300}",  "{\"max_iter\":0}",
     };
-    for (size_t i = 0; i < sizeof integers_bad / sizeof *integers_bad; i++)
+    for (size_t i = 0; i < sizeof integers_bad / sizeof *integers_bad; i++) {
         assert_string_equal(refuse_json("max_iter", integers_bad[i]),
                             "must be an integer from 1 to 65536");
+    }
     assert_string_equal(refuse_json("spare", "{\"spare\":9007199254740994}"), "must be an integer");
     assert_string_equal(refuse_json("free", "{\"free\":\"nan\"}"), "must be a number");
     assert_string_equal(refuse_json("free", "{\"free\":\"1\\u00002\"}"), "must be a number");
@@ -390,8 +395,9 @@ static void description(void **state) {
     fields_describe(fields, &text);
     assert_false(text.full);
     assert_int_equal(json_check(buffer, text.size, &value, why, sizeof why), KILN_OK);
-    while (json_next_element(&value, &cursor, &row))
+    while (json_next_element(&value, &cursor, &row)) {
         rows++;
+    }
     assert_int_equal(rows, sizeof fields / sizeof *fields - 1);
     assert_non_null(strstr(buffer, "{\"name\":\"max_iter\",\"type\":\"integer\",\"unit\":"
                                    "\"iterations\",\"minimum\":1,\"maximum\":65536,\"default\":400,"
@@ -406,8 +412,9 @@ static void description(void **state) {
 static void overflow(void **state) {
     (void)state;
     struct complaints complaints = {0};
-    for (int i = 0; i < 2 * COMPLAINTS_MAX; i++)
+    for (int i = 0; i < 2 * COMPLAINTS_MAX; i++) {
         complaints_add(&complaints, "field", "number %d %0300d", i, 0);
+    }
     assert_int_equal(complaints.count, 2 * COMPLAINTS_MAX);
     assert_int_equal(strlen(complaints.rows[COMPLAINTS_MAX - 1].reason),
                      sizeof complaints.rows[0].reason - 1);

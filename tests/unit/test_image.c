@@ -20,14 +20,16 @@ static void test_recognition(void **state) {
     static const char *const strangers[] = {"", "P", "GIF89a", "P4 1 1\n", "\x89PN", "{}", "P71"};
     struct image_info info;
     (void)state;
-    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++)
+    for (size_t i = 0; i < sizeof strangers / sizeof strangers[0]; i++) {
         assert_int_equal(
             image_probe(strangers[i], strlen(strangers[i]), FORMAT_NONE, 9, &info, why, sizeof why),
             KILN_MEDIA_TYPE);
+    }
     static const enum format others[] = {FORMAT_JSON, FORMAT_CSV, FORMAT_RAW, FORMAT_COUNT};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         assert_int_equal(image_probe("P5 1 1 255 x", 12, others[i], 9, &info, why, sizeof why),
                          KILN_MEDIA_TYPE);
+    }
     assert_int_equal(image_probe("P5 1 1 255 x", 12, FORMAT_PNG, 9, &info, why, sizeof why),
                      KILN_MALFORMED);
     assert_int_equal(image_probe("P5 3 3 255 123456789", 20, FORMAT_NONE, 9, &info, why, 160),
@@ -148,17 +150,20 @@ static void test_interleave(void **state) {
         for (uint32_t channels = 1; channels <= 4; channels++) {
             uint8_t planes[5 * 3 * 4 * 8], out[5 * 3 * 4 * 8 + 1];
             size_t total = 15 * channels * element;
-            for (size_t i = 0; i < total; i++)
+            for (size_t i = 0; i < total; i++) {
                 planes[i] = (uint8_t)(i * 37 + 11);
+            }
             uint64_t aligned[5 * 3 * 4], result[5 * 3 * 4 + 1];
             memcpy(aligned, planes, total);
             memset(result, 0xee, sizeof result);
             planes_interleave(NULL, aligned, element, 5, 3, channels, result);
             memcpy(out, result, total + 1);
-            for (size_t i = 0; i < 15; i++)
-                for (uint32_t c = 0; c < channels; c++)
+            for (size_t i = 0; i < 15; i++) {
+                for (uint32_t c = 0; c < channels; c++) {
                     assert_memory_equal(out + (i * channels + c) * element,
                                         planes + (c * 15 + i) * element, element);
+                }
+            }
             assert_int_equal(out[total], 0xee);
         }
     }
@@ -172,8 +177,9 @@ static uint8_t *large_make(unsigned top, size_t *size) {
     int head =
         sprintf((char *)file,
                 "P7\nWIDTH 700\nHEIGHT 500\nDEPTH 4\nMAXVAL %u\nTUPLTYPE RGB_ALPHA\nENDHDR\n", top);
-    for (size_t i = 0; i < COUNT; i++)
+    for (size_t i = 0; i < COUNT; i++) {
         file[(size_t)head + i] = (uint8_t)(i * 7 % 97);
+    }
     *size = (size_t)head + COUNT;
     return file;
 }
@@ -205,14 +211,16 @@ static void test_pool(void **state) {
         }
         assert_string_equal(whys[0], whys[1]);
         assert_int_equal(whys[0][0] != '\0', top == 95);
-        for (int i = 0; i < 2 && top == 96; i++)
+        for (int i = 0; i < 2 && top == 96; i++) {
             planes_quantize(pools[i], planes[i], SAMPLE_FLOAT, 700, 500, 4, 8, 3, 0.5, pixels[i]);
+        }
         if (top == 96) {
             assert_memory_equal(planes[0], planes[1], COUNT * sizeof(float));
             assert_memory_equal(pixels[0], pixels[1], COUNT);
             assert_memory_equal(pixels[1], file + size - COUNT, COUNT);
-            for (int i = 0; i < 2; i++)
+            for (int i = 0; i < 2; i++) {
                 planes_interleave(pools[i], planes[0], sizeof(float), 700, 500, 4, pixels[i]);
+            }
             assert_memory_equal(pixels[0], pixels[1], COUNT * sizeof(float));
         }
         for (int i = 0; i < 2; i++) {

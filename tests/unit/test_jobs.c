@@ -15,8 +15,9 @@ static int setup(void **state) {
     mandelbrot = job_type_find("mandelbrot");
     jacobi = job_type_find("jacobi");
     laplacian = job_type_find("laplacian");
-    if (!mandelbrot || !jacobi || !laplacian)
+    if (mandelbrot == NULL || jacobi == NULL || laplacian == NULL) {
         return -1;
+    }
     return rig_open(state);
 }
 
@@ -26,7 +27,7 @@ static void registry(void **state) {
     assert_null(job_type_find("mandel"));
     assert_null(job_type_find(""));
     assert_int_equal(job_type_index(NULL), -1);
-    for (int i = 0; job_types[i]; i++) {
+    for (int i = 0; job_types[i] != NULL; i++) {
         assert_int_equal(job_type_index(job_types[i]), i);
         assert_ptr_equal(job_type_find(job_types[i]->name), job_types[i]);
     }
@@ -37,14 +38,17 @@ static void refuse(const struct job_type *type, enum format format, const char *
                    const char *field, const char *words) {
     struct rig rig;
     rig_init(&rig, type, format, query);
-    if (type->input == INPUT_IMAGE)
+    if (type->input == INPUT_IMAGE) {
         rig_input(&rig, image, sizeof image - 1);
+    }
     rig_check(&rig);
-    if (rig.complaints.count != 1)
+    if (rig.complaints.count != 1) {
         fail_msg("%s: %zu complaints", query, rig.complaints.count);
+    }
     assert_string_equal(rig.complaints.rows[0].field, field);
-    if (!strstr(rig.complaints.rows[0].reason, words))
+    if (strstr(rig.complaints.rows[0].reason, words) == NULL) {
         fail_msg("%s: %s", query, rig.complaints.rows[0].reason);
+    }
 }
 
 static void mandelbrot_refused(void **state) {
@@ -82,8 +86,9 @@ static void mandelbrot_refused(void **state) {
         {FORMAT_PNG, "altitude=91", "altitude", "from 0 to 90"},
         {FORMAT_PNG, "field=counts", "field", "smooth, count"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         refuse(mandelbrot, rows[i].format, rows[i].query, rows[i].field, rows[i].words);
+    }
     struct rig rig;
     rig_init(&rig, mandelbrot, FORMAT_PNG, "width=0&max_iter=9999999&xmin=5&colour=hot&gamma=nan");
     rig_check(&rig);
@@ -130,8 +135,9 @@ static void image_jobs_refused(void **state) {
         {"scale=0", "scale", "must not be 0"},
         {"image=AAAA", "image", "request body"},
     };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         refuse(jacobi, FORMAT_PNG, rows[i].query, rows[i].field, rows[i].words);
+    }
     refuse(laplacian, FORMAT_NPY, "scale=0.0", "scale", "must not be 0");
     refuse(laplacian, FORMAT_NPY, "iterations=1", "iterations", "is not a field of this job");
     struct rig rig;
@@ -152,13 +158,15 @@ static void expect_canonical(const struct job_type *type, enum format format, co
     struct rig rig, again;
     char first[2048];
     rig_init(&rig, type, format, query);
-    if (type->input == INPUT_IMAGE)
+    if (type->input == INPUT_IMAGE) {
         rig_input(&rig, image, sizeof image - 1);
+    }
     rig_check(&rig);
     assert_int_equal(rig.complaints.count, 0);
     strcpy(first, rig_canonical(&rig));
-    if (!strstr(first, words))
+    if (strstr(first, words) == NULL) {
         fail_msg("%s lacks %s", first, words);
+    }
     rig_init(&again, type, format, first); /* it is a query that means itself */
     again.input = rig.input;
     rig_check(&again);
@@ -321,11 +329,11 @@ static void tiles_absent(void **state) {
 
 static void canaries(void **state) {
     (void)state;
-    for (int i = 0; job_types[i]; i++) {
+    for (int i = 0; job_types[i] != NULL; i++) {
         static _Alignas(64) uint8_t data[65536];
         struct rig rig;
         rig_init(&rig, job_types[i], job_types[i]->canary_format, job_types[i]->canary_query);
-        if (job_types[i]->canary_input) {
+        if (job_types[i]->canary_input != NULL) {
             rig.complaints.count = 0; /* arrays that are missing come from canary_input */
             size_t size = job_types[i]->canary_input(data, sizeof data, &rig.input, rig.params);
             assert_true(size > 0 && size <= sizeof data);
@@ -359,8 +367,9 @@ static void complaints_together(void **state) {
         char told[256] = "";
         struct rig rig;
         rig_init(&rig, job_type_find(rows[i].type), FORMAT_PNG, rows[i].query);
-        if (rig.type->input == INPUT_IMAGE)
+        if (rig.type->input == INPUT_IMAGE) {
             rig_input(&rig, image, sizeof image - 1);
+        }
         rig_check(&rig);
         for (size_t k = 0; k < rig.complaints.count; k++) {
             strcat(told, k > 0 ? " " : "");
@@ -390,8 +399,9 @@ static void kernels_planned(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct rig rig;
         rig_init(&rig, job_type_find(rows[i].type), rows[i].format, rows[i].query);
-        if (rig.type->input == INPUT_IMAGE)
+        if (rig.type->input == INPUT_IMAGE) {
             rig_input(&rig, image, sizeof image - 1);
+        }
         assert_int_equal(rig_run(&rig), KILN_OK);
         assert_int_equal(rig.plan.kernels, rows[i].kernels);
         assert_int_equal(rig_launched, rows[i].kernels);

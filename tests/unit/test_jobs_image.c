@@ -16,7 +16,7 @@ static const struct job_type *jacobi, *laplacian;
 static int setup(void **state) {
     jacobi = job_type_find("jacobi");
     laplacian = job_type_find("laplacian");
-    return jacobi && laplacian ? rig_open(state) : -1;
+    return jacobi != NULL && laplacian != NULL ? rig_open(state) : -1;
 }
 
 /* A picture of edges and noise; channel k is shifted. */
@@ -28,10 +28,13 @@ static uint8_t sample(size_t i, size_t j, size_t k) {
 static size_t make_image(uint8_t *out, size_t channels) {
     size_t size =
         (size_t)sprintf((char *)out, "P%c\n%d %d\n255\n", channels == 3 ? '6' : '5', WIDTH, HEIGHT);
-    for (size_t i = 0; i < HEIGHT; i++)
-        for (size_t j = 0; j < WIDTH; j++)
-            for (size_t k = 0; k < channels; k++)
+    for (size_t i = 0; i < HEIGHT; i++) {
+        for (size_t j = 0; j < WIDTH; j++) {
+            for (size_t k = 0; k < channels; k++) {
                 out[size++] = sample(i, j, k);
+            }
+        }
+    }
     return size;
 }
 
@@ -60,8 +63,9 @@ static void laplacian_exact(void **state) {
     size = make_image(image, 3);
     rig_turn(&colour, laplacian, FORMAT_NPY, "", image, size);
     b = rig_array(&colour, 'i', 4, HEIGHT, WIDTH, 3);
-    for (int i = 0; i < 3 * COUNT; i++)
+    for (int i = 0; i < 3 * COUNT; i++) {
         assert_int_equal(b[i], stencil(i / 3 / WIDTH, i / 3 % WIDTH, i % 3));
+    }
     rig_finish(&grey);
     rig_finish(&scaled);
     rig_finish(&colour);
@@ -152,8 +156,9 @@ static void jacobi_literal(void **state) {
     uint8_t image[1024];
     size_t size = make_image(image, 1);
     float b[COUNT], x[COUNT];
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < COUNT; i++) {
         b[i] = (float)(0.7 * (at(i / WIDTH, i % WIDTH, 0) - 100.25));
+    }
     for (size_t n = 0; n < sizeof sweeps / sizeof *sweeps; n++) {
         char query[64];
         struct rig rig;
@@ -189,8 +194,9 @@ static void jacobi_pictures(void **state) {
         assert_int_equal(image_read(NULL, pictures[p]->result, pictures[p]->size, &info,
                                     SAMPLE_INT32, 0, 1, planes, why, sizeof why),
                          KILN_OK);
-        for (int i = 0; i < 3 * COUNT; i++)
+        for (int i = 0; i < 3 * COUNT; i++) {
             assert_true(planes[i % 3 * COUNT + i / 3] == nearbyint(fmin(fmax(x[i], 0), top)));
+        }
     }
     rig_finish(&array);
     rig_finish(&eight);
@@ -201,11 +207,14 @@ static double number(const struct rig *rig, const char *name) {
     struct json_value object, value;
     char why[128], key[64];
     size_t cursor = 0;
-    if (json_check((const char *)rig->result, rig->size, &object, why, sizeof why) != KILN_OK)
+    if (json_check((const char *)rig->result, rig->size, &object, why, sizeof why) != KILN_OK) {
         fail_msg("%s", why);
-    while (json_next_member(&object, &cursor, key, sizeof key, &value))
-        if (strcmp(key, name) == 0 && value.type == JSON_NUMBER)
+    }
+    while (json_next_member(&object, &cursor, key, sizeof key, &value)) {
+        if (strcmp(key, name) == 0 && value.type == JSON_NUMBER) {
             return json_number(&value);
+        }
+    }
     fail_msg("no number %s", name);
     return NAN;
 }
@@ -221,8 +230,9 @@ static void jacobi_summary(void **state) {
     double sweeps = number(&rig, "sweeps"), sum = 0;
     assert_true(sweeps > 0 && sweeps < 100000 && fmod(sweeps, 256) == 0);
     assert_true(number(&rig, "residual") <= 1e-6);
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < COUNT; i++) {
         sum += at(i / WIDTH, i % WIDTH, 0);
+    }
     assert_true(fabs(number(&rig, "mean") - sum / COUNT) < 1e-3);
     assert_true(number(&rig, "width") == WIDTH && number(&rig, "channels") == 1);
     assert_true(number(&rig, "min") < number(&rig, "max"));
@@ -253,8 +263,9 @@ static void jacobi_exact(void **state) {
         const double *got = rig_array(&exact, 'f', 8, HEIGHT, WIDTH, 3);
         const float *rounded = rig_array(&narrow, 'f', 4, HEIGHT, WIDTH, 3);
         double most = 0;
-        for (int i = 0; i < 3 * COUNT; i++)
+        for (int i = 0; i < 3 * COUNT; i++) {
             most = fmax(most, fabs(wanted[i]));
+        }
         for (int i = 0; i < 3 * COUNT; i++) {
             assert_true(fabs(got[i] - wanted[i]) <= 1e-9 * most);
             assert_true(fabs((double)rounded[i] - wanted[i]) <= 1e-6 * most);
@@ -294,7 +305,7 @@ static void checked(const char *query, const char *field, struct text *text, cha
     rig_input(&rig, image, size);
     rig_check(&rig);
     text_init(text, buffer, room);
-    if (field) {
+    if (field != NULL) {
         assert_int_equal(rig.complaints.count, 1);
         assert_string_equal(rig.complaints.rows[0].field, field);
         return;
@@ -324,8 +335,9 @@ static void jacobi_methods(void **state) {
         char one[1024], two[1024];
         struct text first, second;
         checked(rows[i].query, rows[i].fault ? rows[i].same : NULL, &first, one, sizeof one);
-        if (rows[i].fault)
+        if (rows[i].fault) {
             continue;
+        }
         checked(rows[i].same, NULL, &second, two, sizeof two);
         assert_int_equal(first.size, second.size);
         assert_string_equal(one, two);

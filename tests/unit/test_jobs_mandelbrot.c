@@ -14,7 +14,7 @@ static const struct job_type *mandelbrot;
 
 static int setup(void **state) {
     mandelbrot = job_type_find("mandelbrot");
-    return mandelbrot ? rig_open(state) : -1;
+    return mandelbrot != NULL ? rig_open(state) : -1;
 }
 
 /* Escape counts of single points at radius 2 (|z|² > 4, z0 = 0), checked elsewhere in binary128. */
@@ -69,8 +69,9 @@ static void arrays(void **state) {
     assert_true(inside > 0 && inside < 37 * 61);
     assert_int_equal(raw.size, 37 * 61 * 4);
     assert_memory_equal(raw.result, n, raw.size);
-    for (size_t i = 0; i < 37; i++) /* the window is symmetric: row 0 mirrors the last */
+    for (size_t i = 0; i < 37; i++) { /* the window is symmetric: row 0 mirrors the last */
         assert_memory_equal(n + 61 * i, n + 61 * (36 - i), 61 * 4);
+    }
     rig_finish(&counts);
     rig_finish(&smooth);
     rig_finish(&plain);
@@ -96,9 +97,11 @@ static double number(const struct json_value *object, const char *name) {
     size_t cursor = 0;
     char key[64];
     struct json_value value;
-    while (json_next_member(object, &cursor, key, sizeof key, &value))
-        if (strcmp(key, name) == 0 && value.type == JSON_NUMBER)
+    while (json_next_member(object, &cursor, key, sizeof key, &value)) {
+        if (strcmp(key, name) == 0 && value.type == JSON_NUMBER) {
             return json_number(&value);
+        }
+    }
     fail_msg("no number %s", name);
     return NAN;
 }
@@ -106,8 +109,9 @@ static double number(const struct json_value *object, const char *name) {
 static struct json_value parse(const struct rig *rig) {
     struct json_value object;
     char why[128];
-    if (json_check((const char *)rig->result, rig->size, &object, why, sizeof why) != KILN_OK)
+    if (json_check((const char *)rig->result, rig->size, &object, why, sizeof why) != KILN_OK) {
         fail_msg("%s", why);
+    }
     return object;
 }
 
@@ -115,9 +119,11 @@ static struct json_value child(const struct json_value *object, const char *name
     size_t cursor = 0;
     char key[64];
     struct json_value value = {0};
-    while (json_next_member(object, &cursor, key, sizeof key, &value))
-        if (strcmp(key, name) == 0)
+    while (json_next_member(object, &cursor, key, sizeof key, &value)) {
+        if (strcmp(key, name) == 0) {
             return value;
+        }
+    }
     fail_msg("no member %s", name);
     return value;
 }
@@ -173,12 +179,13 @@ static uint8_t *pixels(const struct rig *rig, uint32_t width, uint32_t height) {
     assert_true(info.channels == 3 && info.depth == 8);
     int32_t *planes = malloc(count * 3 * sizeof *planes);
     uint8_t *rgb = malloc(count * 3);
-    assert_true(planes && rgb);
+    assert_true(planes != NULL && rgb != NULL);
     assert_int_equal(image_read(NULL, rig->result, rig->size, &info, SAMPLE_INT32, 0, 1, planes,
                                 why, sizeof why),
                      KILN_OK);
-    for (size_t i = 0; i < 3 * count; i++)
+    for (size_t i = 0; i < 3 * count; i++) {
         rgb[i] = (uint8_t)planes[i % 3 * count + i / 3];
+    }
     free(planes);
     return rgb;
 }
@@ -202,9 +209,10 @@ static void picture(void **state) {
     for (size_t i = 0; i < 37 * 61; i++) {
         int entry = n[i] < 0 ? 0 : n[i] * 256 / 200;
         entry = entry > 255 ? 255 : entry;
-        for (size_t k = 0; k < 3; k++)
+        for (size_t k = 0; k < 3; k++) {
             assert_in_range(rgb[3 * i + k] + 1, lut[3 * entry + (int)k],
                             lut[3 * entry + (int)k] + 2);
+        }
     }
     free(rgb);
     rig_finish(&rig);
@@ -225,12 +233,15 @@ static void brightness(void **state) {
     uint8_t *one = pixels(&few, 61, 37), *other = pixels(&many, 61, 37), lut[COLORMAP_BYTES];
     colormap_fill(colormap_find("viridis"), lut);
     for (size_t i = 0; i < 37 * 61; i++) {
-        if (n[i] >= 0)
+        if (n[i] >= 0) {
             assert_memory_equal(one + 3 * i, other + 3 * i, 3);
-        if (n[i] == 1 || n[i] == 2)
+        }
+        if (n[i] == 1 || n[i] == 2) {
             assert_memory_equal(one + 3 * i, lut, 3);
-        if (n[i] > 51)
+        }
+        if (n[i] > 51) {
             assert_memory_equal(one + 3 * i, lut + COLORMAP_BYTES - 3, 3);
+        }
     }
     free(one);
     free(other);
@@ -261,9 +272,10 @@ static void seams(void **state) {
         for (size_t t = 0; t < 4; t++) {
             uint8_t *quarter =
                 tile("1", t % 2 ? "1" : "0", t / 2 ? "1.png" : "0.png", queries[q], 256);
-            for (size_t i = 0; i < 256; i++)
+            for (size_t i = 0; i < 256; i++) {
                 assert_memory_equal(quarter + i * 768,
                                     root + ((t / 2 * 256 + i) * 512 + t % 2 * 256) * 3, 768);
+            }
             free(quarter);
         }
         free(root);

@@ -55,8 +55,9 @@ static void test_good(void **state) {
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        if (check(cases[i].text) != KILN_OK)
+        if (check(cases[i].text) != KILN_OK) {
             fail_msg("%s: %s", cases[i].text, why);
+        }
         assert_int_equal(value.type, cases[i].type);
     }
     assert_int_equal(check(" [ 1 ] \n"), KILN_OK);
@@ -121,8 +122,9 @@ static void test_bad(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(check(cases[i][0]), KILN_MALFORMED);
-        if (!strstr(why, cases[i][1]))
+        if (strstr(why, cases[i][1]) == NULL) {
             fail_msg("%s: '%s' is not in '%s'", cases[i][0], cases[i][1], why);
+        }
     }
     assert_int_equal(check_bytes("[1]\0", 4), KILN_MALFORMED);
     assert_int_equal(check_bytes("\"a\0b\"", 5), KILN_MALFORMED);
@@ -141,8 +143,9 @@ static void test_bounds(void **state) {
     assert_int_equal(check_bytes(text, sizeof text), KILN_MALFORMED);
     for (size_t members = 256; members <= 257; members++) {
         size_t at = 0;
-        for (size_t i = 0; i < members; i++)
+        for (size_t i = 0; i < members; i++) {
             at += (size_t)sprintf(text + at, "%c\"key%zu\":1", i ? ',' : '{', i);
+        }
         text[at++] = '}';
         assert_int_equal(check_bytes(text, at), members == 256 ? KILN_OK : KILN_MALFORMED);
     }
@@ -192,8 +195,9 @@ static void test_elements(void **state) {
                                            JSON_OBJECT, JSON_NULL,   JSON_TRUE};
     (void)state;
     assert_int_equal(check("[ 1,\"a,]\", [2,[3]] ,{\"]\":[]},null , true]"), KILN_OK);
-    while (json_next_element(&value, &cursor, &element))
+    while (json_next_element(&value, &cursor, &element)) {
         assert_int_equal(element.type, types[count++]);
+    }
     assert_int_equal(count, 6);
     cursor = 0;
     assert_int_equal(check("[]"), KILN_OK);

@@ -38,8 +38,9 @@ static void expect_body(const char *what, uint64_t bytes) {
 
 static uint64_t side(void) {
     uint64_t length = 1;
-    while ((length + 1) * (length + 1) <= defaults.max_pixels)
+    while ((length + 1) * (length + 1) <= defaults.max_pixels) {
         length++;
+    }
     return length;
 }
 
@@ -51,11 +52,13 @@ static uint64_t result_of(const char *kind, enum format format, const char *quer
     rig.limits =
         (struct limits){defaults.max_body,    defaults.max_pixels,      defaults.max_iterations,
                         defaults.max_samples, defaults.max_frequencies, defaults.arena};
-    if (input != NULL)
+    if (input != NULL) {
         rig.input = *input;
+    }
     rig_check(&rig);
-    if (rig.complaints.count > 0)
+    if (rig.complaints.count > 0) {
         fail_msg("%s: %s", rig.complaints.rows[0].field, rig.complaints.rows[0].reason);
+    }
     assert_int_equal(rig.type->plan(rig.params, &rig.input, format, &rig.plan), KILN_OK);
     return rig.plan.result_bytes;
 }

@@ -10,8 +10,9 @@
 static void solve(long double m[3][3], long double *b, int count, long double *x) {
     for (int i = 0; i < count; i++) {
         int best = i;
-        for (int r = i + 1; r < count; r++)
+        for (int r = i + 1; r < count; r++) {
             best = fabsl(m[r][i]) > fabsl(m[best][i]) ? r : best;
+        }
         for (int c = 0; c < count; c++) {
             long double swap = m[i][c];
             m[i][c] = m[best][c];
@@ -22,15 +23,17 @@ static void solve(long double m[3][3], long double *b, int count, long double *x
         b[best] = swap;
         for (int r = i + 1; r < count; r++) {
             long double factor = m[r][i] / m[i][i];
-            for (int c = i; c < count; c++)
+            for (int c = i; c < count; c++) {
                 m[r][c] -= factor * m[i][c];
+            }
             b[r] -= factor * b[i];
         }
     }
     for (int i = count - 1; i >= 0; i--) {
         x[i] = b[i];
-        for (int c = i + 1; c < count; c++)
+        for (int c = i + 1; c < count; c++) {
             x[i] -= m[i][c] * x[c];
+        }
         x[i] /= m[i][i];
     }
 }
@@ -53,14 +56,16 @@ static double least_squares(const struct series *series, double frequency, bool 
         reference += w * y * y;
         for (int r = 0; r < terms; r++) {
             b[r] += w * y * basis[r];
-            for (int c = 0; c < terms; c++)
+            for (int c = 0; c < terms; c++) {
                 m[r][c] += w * basis[r] * basis[c];
+            }
         }
     }
     long double right[3] = {b[0], b[1], b[2]};
     solve(m, b, terms, x);
-    for (int r = 0; r < terms; r++)
+    for (int r = 0; r < terms; r++) {
         taken += right[r] * x[r];
+    }
     *psd = (double)(taken / 2);
     return (double)(taken / reference);
 }
@@ -87,8 +92,9 @@ static void test_power_is_least_squares(void **state) {
         for (size_t k = 0; k < count; k++) {
             double psd, p = least_squares(series, 0.011 + (double)k * 0.013, mean, center, &psd);
             double wanted = normalized(p, psd, variant / 8);
-            if (!(fabs(power[k] - wanted) <= 1e-9 * fmax(1, fabs(wanted))))
+            if (!(fabs(power[k] - wanted) <= 1e-9 * fmax(1, fabs(wanted)))) {
                 fail_msg("%s, frequency %zu: %.17g is not %.17g", query, k, power[k], wanted);
+            }
         }
         free(power);
     }
@@ -128,21 +134,21 @@ static void change_apply(struct series *series, enum change change) {
     *copy = *series;
     for (size_t i = 0; i < n; i++) {
         double *t = &series->t[i], *y = &series->y[i], *dy = &series->dy[i];
-        if (change == SHIFT_TIME)
+        if (change == SHIFT_TIME) {
             *t += 2457000;
-        else if (change == MOVE_Y)
+        } else if (change == MOVE_Y) {
             *y = 2.5 * *y - 100;
-        else if (change == GROW_Y)
+        } else if (change == GROW_Y) {
             *y *= 1e300;
-        else if (change == SHRINK_Y)
+        } else if (change == SHRINK_Y) {
             *y *= 1e-300;
-        else if (change == SCALE_DY)
+        } else if (change == SCALE_DY) {
             *dy *= 1000;
-        else if (change == TINY_DY)
+        } else if (change == TINY_DY) {
             *dy *= 1e-250;
-        else if (change == MIRROR_TIME)
+        } else if (change == MIRROR_TIME) {
             *t = -*t;
-        else {
+        } else {
             *t = copy->t[n - 1 - i];
             *y = copy->y[n - 1 - i];
             *dy = copy->dy[n - 1 - i];
@@ -160,8 +166,9 @@ static void test_symmetries(void **state) {
         /* A shift rounds the times themselves: 2e-10 at 2457000. */
         double bound = change == SHIFT_TIME ? 1e-8 : 1e-11;
         double most = difference(one, other, "f0=0.02&df=0.01&nf=300");
-        if (!(most <= bound))
+        if (!(most <= bound)) {
             fail_msg("change %d: %g", change, most);
+        }
         free(one);
         free(other);
     }
@@ -243,11 +250,13 @@ static void test_frequency_list(void **state) {
     struct series *series = series_make(150, 0.25, 0.5);
     (void)state;
     series->nf = 200;
-    for (size_t i = 0; i < 200; i++)
+    for (size_t i = 0; i < 200; i++) {
         series->frequency[i] = 0.1 + 0.002 * (double)i;
+    }
     cJSON *up = json_run(series, "peaks=3");
-    for (size_t i = 0; i < 200; i++)
+    for (size_t i = 0; i < 200; i++) {
         series->frequency[i] = 0.1 + 0.002 * (double)(i * 77 % 200);
+    }
     cJSON *mixed = json_run(series, "peaks=3");
     assert_null(cJSON_GetObjectItem(mixed, "grid"));
     for (int i = 0; i < 200; i++) {
@@ -272,8 +281,9 @@ static void test_constant_values(void **state) {
     static const enum format formats[] = {FORMAT_NPY, FORMAT_CSV, FORMAT_PNG, FORMAT_SVG};
     struct series *series = series_make(20, 0.2, 0);
     (void)state;
-    for (size_t i = 0; i < series->n; i++)
+    for (size_t i = 0; i < series->n; i++) {
         series->y[i] = 0.1;
+    }
     cJSON *json = json_run(series, "f0=0&df=0.1&nf=5&false_alarm=baluev");
     const cJSON *value;
     cJSON_ArrayForEach(value, cJSON_GetObjectItem(json, "power")) {
@@ -428,10 +438,10 @@ static void test_alarm_is_probability(void **state) {
                                     40,     1500, 1e62,   1e308, INFINITY};
     static const int samples[] = {3, 4, 5, 6, 7, 40, 100000};
     (void)state;
-    for (int method = ALARM_NAIVE; method <= ALARM_BALUEV; method++)
-        for (int norm = LOMBSCARGLE_STANDARD; norm <= LOMBSCARGLE_PSD; norm++)
-            for (size_t n = 0; n < sizeof samples / sizeof *samples; n++)
-                for (int variant = 0; variant < 8; variant++)
+    for (int method = ALARM_NAIVE; method <= ALARM_BALUEV; method++) {
+        for (int norm = LOMBSCARGLE_STANDARD; norm <= LOMBSCARGLE_PSD; norm++) {
+            for (size_t n = 0; n < sizeof samples / sizeof *samples; n++) {
+                for (int variant = 0; variant < 8; variant++) {
                     for (size_t k = 0; k < sizeof powers / sizeof *powers; k++) {
                         struct lombscargle_params params = {.normalization = norm,
                                                             .false_alarm = method,
@@ -443,11 +453,16 @@ static void test_alarm_is_probability(void **state) {
                                                 .baseline = 1e3,
                                                 .spread = 1e5};
                         double alarm = lombscargle_alarm(&p, powers[k]);
-                        if (!(alarm >= 0 && alarm <= 1))
+                        if (!(alarm >= 0 && alarm <= 1)) {
                             fail_msg("method %d, normalization %d, n %d, nterms %d, f %g: %g is %g",
                                      method, norm, samples[n], (int)params.nterms, params.f0,
                                      powers[k], alarm);
+                        }
                     }
+                }
+            }
+        }
+    }
 }
 
 /* Evenly sampled values have aliases, equal but for rounding: the longest period is named first, by
@@ -458,8 +473,8 @@ static void test_aliases(void **state) {
         "normalization=log", "normalization=psd", "samples_per_peak=10&nyquist_factor=12"};
     static const double frequencies[] = {1 / 11.0, 0.0713, 0.3141, 0.2468};
     (void)state;
-    for (size_t i = 0; i < sizeof frequencies / sizeof *frequencies; i++)
-        for (size_t q = 0; q < sizeof queries / sizeof *queries; q++)
+    for (size_t i = 0; i < sizeof frequencies / sizeof *frequencies; i++) {
+        for (size_t q = 0; q < sizeof queries / sizeof *queries; q++) {
             for (int variant = 0; variant < 8; variant++) {
                 struct series *series = series_make(0, frequencies[i], 0.3);
                 uint64_t random = 5 + i;
@@ -478,19 +493,23 @@ static void test_aliases(void **state) {
                          variant & 4 ? "&fields=peaks" : "");
                 cJSON *json = json_run(series, query);
                 double best = number_of(json, "best_frequency");
-                if (!(fabs(best - frequencies[i]) < 0.005))
+                if (!(fabs(best - frequencies[i]) < 0.005)) {
                     fail_msg("%s: %g instead of %g", query, best, frequencies[i]);
+                }
                 const cJSON *peak, *before = NULL;
-                double tie = strstr(query, "fp32") ? 1e-5 : 1e-10;
+                double tie = strstr(query, "fp32") != NULL ? 1e-5 : 1e-10;
                 cJSON_ArrayForEach(peak, cJSON_GetObjectItem(json, "peaks")) {
-                    if (before &&
-                        fabs(number_of(before, "power") / number_of(peak, "power") - 1) < tie)
+                    if (before != NULL &&
+                        fabs(number_of(before, "power") / number_of(peak, "power") - 1) < tie) {
                         assert_true(number_of(before, "frequency") < number_of(peak, "frequency"));
+                    }
                     before = peak;
                 }
                 cJSON_Delete(json);
                 free(series);
             }
+        }
+    }
 }
 
 int main(void) {

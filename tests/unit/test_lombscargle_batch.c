@@ -21,8 +21,9 @@ static struct series *several(bool shared, bool errors) {
         size_t n = shared ? 50 : lengths[i];
         struct series *one = series_make(n, 0.2 + 0.13 * (double)i, 0.5 + (double)i);
         for (size_t j = 0; j < n; j++) {
-            if (!shared || i == 0)
+            if (!shared || i == 0) {
                 batch->t[at + j] = one->t[j] * (1 + 0.1 * (double)i);
+            }
             batch->y[at + j] = one->y[j];
             batch->dy[at + j] = one->dy[j] * (1 + (double)((i + j) % 3));
         }
@@ -34,10 +35,12 @@ static struct series *several(bool shared, bool errors) {
     batch->ny = at;
     batch->ndy = errors ? at : 0;
     batch->y_rows.count = CURVES;
-    if (!shared)
+    if (!shared) {
         batch->t_rows = batch->y_rows;
-    if (errors)
+    }
+    if (errors) {
         batch->dy_rows = batch->y_rows;
+    }
     return batch;
 }
 
@@ -46,8 +49,9 @@ static struct series *curve_of(const struct series *batch, size_t index) {
     struct series *one = calloc(1, sizeof *one);
     size_t at = 0, n = batch->y_rows.lengths[index];
     assert_non_null(one);
-    for (size_t i = 0; i < index; i++)
+    for (size_t i = 0; i < index; i++) {
         at += batch->y_rows.lengths[i];
+    }
     memcpy(one->t, batch->t + (batch->t_rows.count ? at : 0), n * sizeof(double));
     memcpy(one->y, batch->y + at, n * sizeof(double));
     memcpy(one->dy, batch->dy + (batch->dy_rows.count ? at : 0), n * sizeof(double));
@@ -114,9 +118,10 @@ static void test_methods_agree(void **state) {
         const double *want = npy_rows(&direct, "'shape': (3, "), *got = npy_rows(&nufft, "(3, ");
         size_t count = (direct.size - (size_t)((const uint8_t *)want - direct.bytes)) / 8;
         assert_int_equal(direct.size, nufft.size);
-        for (size_t k = 0; k < count; k++)
+        for (size_t k = 0; k < count; k++) {
             assert_true((isnan(want[k]) && isnan(got[k])) ||
                         fabs(want[k] - got[k]) <= 1e-9 * (1 + want[k]) * (1 + want[k]));
+        }
         free(direct.bytes);
         free(nufft.bytes);
         free(batch);
@@ -142,8 +147,9 @@ static char *curve_text(cJSON *json) {
     static const char *const others[] = {"job",     "device",    "parameters", "timing",
                                          "grid",    "frequency", "power",      "method",
                                          "columns", "weighted",  "dropped"};
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
         drop(json, others[i]);
+    }
     char *text = cJSON_PrintUnformatted(json);
     assert_non_null(text);
     return text;
@@ -220,8 +226,9 @@ static void test_device_peaks(void **state) {
     free(b);
     cJSON_Delete(host);
     cJSON_Delete(device);
-    for (size_t i = 0; i < series->n; i++)
+    for (size_t i = 0; i < series->n; i++) {
         series->y[i] = 1;
+    }
     device = json_run(series, "f0=0&df=0.002&nf=700&fields=peaks");
     assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(device, "peaks")), 0);
     assert_non_null(cJSON_GetObjectItem(device, "note"));
@@ -233,8 +240,9 @@ static void test_device_peaks(void **state) {
 static void test_level_curve(void **state) {
     struct series *batch = several(true, false);
     (void)state;
-    for (size_t j = 0; j < 50; j++)
+    for (size_t j = 0; j < 50; j++) {
         batch->y[50 + j] = 7;
+    }
     for (int peaks = 0; peaks < 2; peaks++) {
         cJSON *json = json_run(batch, peaks ? "f0=0.01&df=0.003&nf=100&fields=peaks"
                                             : "f0=0.01&df=0.003&nf=100");
@@ -262,8 +270,9 @@ static void test_batch_csv(void **state) {
     for (size_t k = 0; k < 25; k++) {
         char *end;
         assert_true(strtod(at, &end) == 0.1 + (double)k * 0.05);
-        for (size_t i = 0; i < CURVES; i++)
+        for (size_t i = 0; i < CURVES; i++) {
             assert_true(strtod(end + 1, &end) == rows[i * 25 + k]);
+        }
         at = end + 1;
     }
     assert_ptr_equal(at, (const char *)csv.bytes + csv.size);
@@ -300,8 +309,9 @@ static void test_bootstrap(void **state) {
     struct series *series = series_make(60, 0.3, 2.5), *noise = series_make(60, 0.3, 0);
     uint64_t random = 7;
     (void)state;
-    for (size_t i = 0; i < noise->n; i++)
+    for (size_t i = 0; i < noise->n; i++) {
         noise->y[i] = series_random(&random);
+    }
     for (int errors = 0; errors < 2; errors++) {
         const char *query = "f0=0.01&df=0.005&nf=200&false_alarm=bootstrap&bootstrap_samples=300";
         char other[160];
@@ -340,9 +350,10 @@ static void test_bootstrap_batch(void **state) {
                         "&false_alarm=bootstrap&bootstrap_samples=120&seed=5";
     cJSON *all = json_run(batch, query), *alone = json_run(one, query);
     (void)state;
-    for (int i = 0; i < CURVES; i++)
+    for (int i = 0; i < CURVES; i++) {
         assert_true(
             isfinite(alarm_of(cJSON_GetArrayItem(cJSON_GetObjectItem(all, "series"), i), 5)));
+    }
     char *a = curve_text(cJSON_GetArrayItem(cJSON_GetObjectItem(all, "series"), 0));
     char *b = curve_text(alone);
     assert_string_equal(a, b);

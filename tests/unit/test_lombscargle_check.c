@@ -9,7 +9,7 @@ static uint8_t *data;
 static int data_make(void **state) {
     (void)state;
     data = malloc(SERIES_BYTES);
-    return data ? 0 : -1;
+    return data != NULL ? 0 : -1;
 }
 
 static int data_free(void **state) {
@@ -19,9 +19,11 @@ static int data_free(void **state) {
 }
 
 static const struct complaint *complaint_of(const struct answer *answer, const char *field) {
-    for (size_t i = 0; i < answer->complaints.count && i < COMPLAINTS_MAX; i++)
-        if (strcmp(answer->complaints.rows[i].field, field) == 0)
+    for (size_t i = 0; i < answer->complaints.count && i < COMPLAINTS_MAX; i++) {
+        if (strcmp(answer->complaints.rows[i].field, field) == 0) {
             return &answer->complaints.rows[i];
+        }
+    }
     return NULL;
 }
 
@@ -31,18 +33,20 @@ static void expect_complaint(const struct series *series, const char *query,
     struct input input;
     series_check(series, query, limits, data, &input, &answer);
     const struct complaint *complaint = complaint_of(&answer, field);
-    if (!complaint)
+    if (complaint == NULL) {
         fail_msg("\"%s\": no complaint of %s", query, field);
-    else if (!strstr(complaint->reason, part))
+    } else if (strstr(complaint->reason, part) == NULL) {
         fail_msg("\"%s\": \"%s\" does not say \"%s\"", query, complaint->reason, part);
+    }
 }
 
 static const struct lombscargle_params *grid_of(const struct series *series, const char *query,
                                                 struct answer *answer) {
     struct input input;
     series_check(series, query, &series_limits, data, &input, answer);
-    if (answer->complaints.count)
+    if (answer->complaints.count) {
         fail_msg("%s: %s", answer->complaints.rows[0].field, answer->complaints.rows[0].reason);
+    }
     return (const struct lombscargle_params *)(const void *)answer->params;
 }
 
@@ -199,8 +203,9 @@ static void test_bad_shapes(void **state) {
     series->n = 0;
     expect_complaint(series, "", &series_limits, "t", "");
     series->n = series->ny = 9;
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 9; i++) {
         series->t[i] = 5;
+    }
     expect_complaint(series, "", &series_limits, "t", "one time only");
     series->t[0] = -1e308;
     series->t[1] = 1e308;
@@ -279,10 +284,12 @@ static struct series *several(bool shared) {
     }
     series->t[12] = 40; /* 16 before t[11] */
     series->y_rows.count = shared ? 2 : 3;
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         series->y_rows.lengths[i] = shared ? 9 : lengths[i];
-    if (!shared)
+    }
+    if (!shared) {
         series->t_rows = series->y_rows;
+    }
     return series;
 }
 
@@ -346,8 +353,9 @@ static void test_batch_values(void **state) {
     series->dy[17] = 1;
     limits.max_samples = 8;
     expect_complaint(series, "", &limits, "y", "9 samples in series 0");
-    for (int i = 15; i < 20; i++)
+    for (int i = 15; i < 20; i++) {
         series->t[i] = 1;
+    }
     expect_complaint(series, "", &series_limits, "t", "one time only");
     free(series);
 }

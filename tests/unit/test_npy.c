@@ -23,8 +23,9 @@ static size_t file_make(uint8_t *out, int version, const char *header, const voi
     memcpy(out, "\x93NUMPY", 6);
     out[6] = (uint8_t)version;
     out[7] = 0;
-    for (int i = 0; i < (version == 1 ? 2 : 4); i++)
+    for (int i = 0; i < (version == 1 ? 2 : 4); i++) {
         out[at++] = (uint8_t)(length >> 8 * i);
+    }
     memcpy(out + at, header, length);
     memcpy(out + at + length, data, data_size);
     return at + length + data_size;
@@ -63,17 +64,19 @@ static void test_headers(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct npy npy;
         size_t bytes = (size_t)cases[i].count * cases[i].item;
-        if (parse(cases[i].version, cases[i].header, bytes, true, &npy) != KILN_OK)
+        if (parse(cases[i].version, cases[i].header, bytes, true, &npy) != KILN_OK) {
             fail_msg("%s: %s", cases[i].header, why);
+        }
         assert_int_equal(npy.kind, cases[i].kind);
         assert_int_equal(npy.item, cases[i].item);
         assert_int_equal(npy.dimensions, cases[i].dimensions);
         assert_int_equal(npy.count, cases[i].count);
         assert_int_equal(npy.swapped, cases[i].swapped);
         assert_int_equal(npy.fortran, cases[i].fortran);
-        if (bytes > 0)
+        if (bytes > 0) {
             assert_int_equal(parse(cases[i].version, cases[i].header, bytes - 1, true, &npy),
                              KILN_MALFORMED);
+        }
         assert_int_equal(parse(cases[i].version, cases[i].header, 0, false, &npy), KILN_OK);
     }
 }
@@ -119,8 +122,9 @@ static void test_broken(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(parse(1, cases[i][0], 64, true, &npy), KILN_MALFORMED);
-        if (!strstr(why, cases[i][1]))
+        if (strstr(why, cases[i][1]) == NULL) {
             fail_msg("%s: '%s' is not in '%s'", cases[i][0], cases[i][1], why);
+        }
     }
     assert_int_equal(parse(4, "{'descr': '<f8', " REST, 8, true, &npy), KILN_MALFORMED);
     assert_int_equal(npy_parse("\x93NUMPY\x01\x00\xff\xff", 10, false, &npy, why, sizeof why),
@@ -173,9 +177,11 @@ static void test_elements(void **state) {
                  cases[i].type);
         size_t size = file_make(file, 1, header, cases[i].bytes, sizeof cases[i].bytes);
         assert_int_equal(npy_parse(file, size, true, &npy, why, sizeof why), KILN_OK);
-        for (uint64_t k = 0; k < 3; k++)
-            if (npy_element(&npy, file, k) != cases[i].values[k])
+        for (uint64_t k = 0; k < 3; k++) {
+            if (npy_element(&npy, file, k) != cases[i].values[k]) {
                 fail_msg("%s[%d] is %a", cases[i].type, (int)k, npy_element(&npy, file, k));
+            }
+        }
     }
 }
 
@@ -184,16 +190,20 @@ static void test_fortran(void **state) {
     uint8_t file[256], data[24];
     struct npy npy;
     (void)state;
-    for (int i = 0; i < 24; i++)
+    for (int i = 0; i < 24; i++) {
         data[i] = (uint8_t)i;
+    }
     size_t size = file_make(file, 1, "{'descr':'|u1','fortran_order':True,'shape':(2,3,4)}", data,
                             sizeof data);
     assert_int_equal(npy_parse(file, size, true, &npy, why, sizeof why), KILN_OK);
-    for (uint64_t i = 0; i < 2; i++)
-        for (uint64_t j = 0; j < 3; j++)
-            for (uint64_t k = 0; k < 4; k++)
+    for (uint64_t i = 0; i < 2; i++) {
+        for (uint64_t j = 0; j < 3; j++) {
+            for (uint64_t k = 0; k < 4; k++) {
                 assert_true(npy_element(&npy, file, (i * 3 + j) * 4 + k) ==
                             (double)(i + 2 * (j + 3 * k)));
+            }
+        }
+    }
 
     struct image_info info;
     int32_t planes[24];
@@ -204,10 +214,13 @@ static void test_fortran(void **state) {
     assert_int_equal(info.depth, 8);
     assert_int_equal(
         image_read(NULL, file, size, &info, SAMPLE_INT32, 1, 2, planes, why, sizeof why), KILN_OK);
-    for (int i = 0; i < 2; i++)
-        for (int j = 0; j < 3; j++)
-            for (int k = 0; k < 4; k++)
+    for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < 3; j++) {
+            for (int k = 0; k < 4; k++) {
                 assert_int_equal(planes[(k * 2 + i) * 3 + j], 2 * (i + 2 * (j + 3 * k) - 1));
+            }
+        }
+    }
 }
 
 static enum kiln_status image_of(const char *header, const void *data, size_t data_size,
@@ -216,8 +229,9 @@ static enum kiln_status image_of(const char *header, const void *data, size_t da
     struct image_info info;
     size_t size = file_make(file, 1, header, data, data_size);
     enum kiln_status status = image_probe(file, size, FORMAT_NPY, 100, &info, why, sizeof why);
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         status = image_read(NULL, file, size, &info, sample, 0, scale, planes, why, sizeof why);
+    }
     return status;
 }
 
@@ -255,8 +269,9 @@ static void test_images(void **state) {
     static const char *const shapes[] = {SHAPE("|u1", "(4,)"),    SHAPE("|u1", "()"),
                                          SHAPE("|u1", "(1,1,5)"), SHAPE("|u1", "(0,4)"),
                                          SHAPE("|u1", "(1,2,0)"), SHAPE("|u1", "(1,1,2,2)")};
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         assert_int_equal(image_of(shapes[i], halves, 8, SAMPLE_INT32, 1, &planes), KILN_MALFORMED);
+    }
 #undef SHAPE
 }
 

@@ -22,8 +22,9 @@ static enum kiln_status read_bytes(const void *bytes, size_t size) {
     memcpy(copy, bytes, size);
     memset(planes, 0x7f, sizeof planes);
     enum kiln_status status = image_probe(copy, size, FORMAT_NONE, 16, &info, why, sizeof why);
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         status = image_read(NULL, copy, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why);
+    }
     free(copy);
     return status;
 }
@@ -98,8 +99,9 @@ static void test_broken(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         assert_int_equal(read_bytes(cases[i].text, strlen(cases[i].text)), KILN_MALFORMED);
-        if (!strstr(why, cases[i].problem))
+        if (strstr(why, cases[i].problem) == NULL) {
             fail_msg("%s: '%s' is not in '%s'", cases[i].text, cases[i].problem, why);
+        }
     }
     assert_int_equal(READ("P5\n5 4 255\n01234567890123456789"), KILN_INVALID);
     assert_int_equal(READ("P4\n1 1\nx"), KILN_MEDIA_TYPE);
@@ -134,10 +136,12 @@ static void test_write(void **state) {
             assert_int_equal(read_bytes(out, size), KILN_OK);
             assert_int_equal(info.depth, depth);
             assert_int_equal(info.channels, channels);
-            for (uint32_t c = 0; c < channels; c++)
-                for (uint32_t i = 0; i < 4; i++)
+            for (uint32_t c = 0; c < channels; c++) {
+                for (uint32_t i = 0; i < 4; i++) {
                     assert_int_equal(planes[c * 4 + i], depth == 8 ? bytes[i * channels + c]
                                                                    : words[i * channels + c]);
+                }
+            }
         }
     }
     uint8_t out[32];

@@ -28,8 +28,9 @@ static struct raster raster_make(uint32_t width, uint32_t height) {
 /* Ink in pixels of full coverage. */
 static double mask_sum(const struct raster *raster) {
     double sum = 0;
-    for (size_t i = 0; i < (size_t)raster->width * raster->height; i++)
+    for (size_t i = 0; i < (size_t)raster->width * raster->height; i++) {
         sum += raster->mask[i] / 255.0;
+    }
     return sum;
 }
 
@@ -85,10 +86,11 @@ static void test_every_glyph_is_drawn(void **state) {
         double width = font_width(&font, text);
         font_draw(&raster, &font, 10, 44, text);
         assert_true(width > 4 && width < 50);
-        if (byte == ' ')
+        if (byte == ' ') {
             assert_true(mask_sum(&raster) == 0);
-        else
+        } else {
             assert_true(mask_sum(&raster) > 8);
+        }
         /* Within the advance, and between ascender and descender. */
         assert_true(byte == ' ' || raster.left >= 9);
         assert_true(raster.right <= 10 + width + 1);
@@ -102,8 +104,9 @@ static void test_text_advances(void **state) {
     const struct font font = {.size = 20, .weight = 0.085};
     (void)state;
     double zero = font_width(&font, "0");
-    for (char digit = '1'; digit <= '9'; digit++)
+    for (char digit = '1'; digit <= '9'; digit++) {
         assert_true(font_width(&font, (char[]){digit, 0}) == zero);
+    }
     assert_true(fabs(font_width(&font, "ab") - font_width(&font, "a") - font_width(&font, "b")) <
                 1e-9);
     assert_true(font_width(&font, "1" FONT_RAISE "2" FONT_LOWER) < 2 * zero);
@@ -118,11 +121,12 @@ static void test_turned_text(void **state) {
     font_draw(&level, &font, 5, 40, "Fg" FONT_RAISE "2");
     font.turned = true;
     font_draw(&turned, &font, 40, SIDE - 5, "Fg" FONT_RAISE "2");
-    for (uint32_t y = 0; y < SIDE; y++)
+    for (uint32_t y = 0; y < SIDE; y++) {
         for (uint32_t x = 0; x < SIDE; x++) {
             int difference = level.mask[y * SIDE + x] - turned.mask[(SIDE - 1 - x) * SIDE + y];
             assert_true(abs(difference) <= 1);
         }
+    }
     free(level.pixels);
     free(turned.pixels);
 }
@@ -212,8 +216,9 @@ static void test_no_peak_is_lost(void **state) {
     uint32_t left = plot.width, right = 0, tall = 0;
     for (uint32_t x = 0; x < plot.width; x++) {
         uint32_t blue = 0;
-        for (uint32_t y_pixel = 0; y_pixel < plot.height; y_pixel++)
+        for (uint32_t y_pixel = 0; y_pixel < plot.height; y_pixel++) {
             blue += is_blue(&raster, x, y_pixel);
+        }
         if (blue) {
             left = x < left ? x : left;
             right = x;
@@ -251,7 +256,7 @@ static void test_extremes(void **state) {
         plot.width = sides[i % 4][0];
         plot.height = sides[i % 4][1];
         plot.x = i % 3 ? x : NULL;
-        plot.mark_x = plot.x ? x[0] : 0;
+        plot.mark_x = plot.x != NULL ? x[0] : 0;
         plot.mark_y = values[0];
         plot.message = kind == 5 ? "No power" : NULL;
         plot.title = plot.mark_label =
@@ -268,8 +273,9 @@ static void test_extremes(void **state) {
 static void test_margins_stay_white(void **state) {
     double y[100];
     (void)state;
-    for (int i = 0; i < 100; i++)
+    for (int i = 0; i < 100; i++) {
         y[i] = 1e5 * exp(-0.01 * (i - 40) * (i - 40));
+    }
     for (uint32_t width = 200; width < 1600; width += 190) {
         struct plot plot = plot_of(y, 100);
         plot.width = width;

@@ -45,18 +45,23 @@ static void file_make(struct file *file, uint32_t width, uint32_t height, int co
     file->size = 0;
     png_set_write_fn(png, file, file_append, NULL);
     png_set_IHDR(png, info, width, height, depth, color, interlaced, 0, 0);
-    for (int i = 0; i < 256; i++)
+    for (int i = 0; i < 256; i++) {
         palette[i] = (png_color){(png_byte)i, (png_byte)(2 * i), (png_byte)(255 - i)};
-    if (color == PNG_COLOR_TYPE_PALETTE)
+    }
+    if (color == PNG_COLOR_TYPE_PALETTE) {
         png_set_PLTE(png, info, palette, 1 << depth);
-    if (transparent && color == PNG_COLOR_TYPE_PALETTE)
+    }
+    if (transparent && color == PNG_COLOR_TYPE_PALETTE) {
         png_set_tRNS(png, info, alpha, depth == 1 ? 2 : 3, NULL);
-    else if (transparent)
+    } else if (transparent) {
         png_set_tRNS(png, info, NULL, 0, &key);
+    }
     png_write_info(png, info);
-    for (int pass = png_set_interlace_handling(png); pass > 0; pass--)
-        for (uint32_t y = 0; y < height; y++)
+    for (int pass = png_set_interlace_handling(png); pass > 0; pass--) {
+        for (uint32_t y = 0; y < height; y++) {
             png_write_row(png, rows + y * row_size);
+        }
+    }
     png_write_end(png, info);
     png_destroy_write_struct(&png, &info);
 }
@@ -80,8 +85,9 @@ static int expected(const uint8_t *row, uint32_t x, int color, int depth, bool t
         int rgba[4] = {sample[0], (uint8_t)(2 * sample[0]), 255 - sample[0], alpha};
         return rgba[channel];
     }
-    if ((int)channel < stored)
+    if ((int)channel < stored) {
         return depth < 8 ? sample[channel] * 255 / ((1 << depth) - 1) : sample[channel];
+    }
     assert_true(transparent);
     bool keyed = stored == 1 ? sample[0] == 1 : sample[0] == 1 && sample[1] == 2 && sample[2] == 3;
     return keyed ? 0 : full;
@@ -99,10 +105,12 @@ static void variant_check(uint32_t width, uint32_t height, int color, int depth,
                                                            : 1;
     uint32_t channels = (color == PNG_COLOR_TYPE_PALETTE ? 3 : stored) + transparent;
     size_t row_size = ((size_t)width * stored * (size_t)depth + 7) / 8;
-    for (size_t i = 0; i < row_size * height; i++)
+    for (size_t i = 0; i < row_size * height; i++) {
         rows[i] = (uint8_t)noise(&state);
-    if (transparent && depth == 8 && color == PNG_COLOR_TYPE_RGB)
+    }
+    if (transparent && depth == 8 && color == PNG_COLOR_TYPE_RGB) {
         memcpy(rows, "\1\2\3", 3);
+    }
     file_make(&file, width, height, color, depth, interlaced, transparent, rows, row_size);
 
     struct image_info info;
@@ -114,13 +122,17 @@ static void variant_check(uint32_t width, uint32_t height, int color, int depth,
     assert_int_equal(info.channels, channels);
     assert_int_equal(info.depth, depth == 16 ? 16 : 8);
     if (image_read(NULL, file.bytes, file.size, &info, SAMPLE_INT32, 0, 1, planes, why, 192) !=
-        KILN_OK)
+        KILN_OK) {
         fail_msg("color %d depth %d: %s", color, depth, why);
-    for (uint32_t c = 0; c < channels; c++)
-        for (uint32_t y = 0; y < height; y++)
-            for (uint32_t x = 0; x < width; x++)
+    }
+    for (uint32_t c = 0; c < channels; c++) {
+        for (uint32_t y = 0; y < height; y++) {
+            for (uint32_t x = 0; x < width; x++) {
                 assert_int_equal(planes[(c * height + y) * width + x],
                                  expected(rows + y * row_size, x, color, depth, transparent, c));
+            }
+        }
+    }
 }
 
 static void test_variants(void **state) {
@@ -128,22 +140,25 @@ static void test_variants(void **state) {
                                       {2, 8}, {2, 16}, {3, 1},  {3, 2}, {3, 4},
                                       {3, 8}, {4, 8},  {4, 16}, {6, 8}, {6, 16}};
     (void)state;
-    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++)
-        for (int interlaced = 0; interlaced < 2; interlaced++)
+    for (size_t i = 0; i < sizeof variants / sizeof variants[0]; i++) {
+        for (int interlaced = 0; interlaced < 2; interlaced++) {
             for (int transparent = 0; transparent < (variants[i][0] <= 3 ? 2 : 1); transparent++) {
                 variant_check(1, 1, variants[i][0], variants[i][1], interlaced, transparent);
                 variant_check(37, 19, variants[i][0], variants[i][1], interlaced, transparent);
             }
+        }
+    }
 }
 
 /* Pictures of several characters, so that every filter gets its turn. */
 static void picture_fill(uint8_t *pixels, size_t size, size_t row_size, int kind) {
     uint32_t state = (uint32_t)kind;
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         pixels[i] = kind == 0   ? 0
                     : kind == 1 ? (uint8_t)noise(&state)
                     : kind == 2 ? (uint8_t)(i % row_size)
                                 : (uint8_t)(i / row_size * 3 + noise(&state) % 2);
+    }
 }
 
 /* Reads a file back and compares it with the picture that it was made of. */
@@ -157,15 +172,17 @@ static void file_check(const struct picture *picture, const uint8_t *file, uint6
     assert_int_equal(info.height, picture->height);
     assert_int_equal(info.channels, picture->channels);
     assert_int_equal(info.depth, picture->depth);
-    if (image_read(NULL, file, size, &info, SAMPLE_INT32, 0, 1, planes, why, 192))
+    if (image_read(NULL, file, size, &info, SAMPLE_INT32, 0, 1, planes, why, 192)) {
         fail_msg("%s", why);
-    for (uint32_t c = 0; c < info.channels; c++)
+    }
+    for (uint32_t c = 0; c < info.channels; c++) {
         for (size_t i = 0; i < pixels; i++) {
             size_t place = i * info.channels + c;
             assert_int_equal(planes[c * pixels + i],
                              info.depth == 16 ? ((const uint16_t *)picture->pixels)[place]
                                               : ((const uint8_t *)picture->pixels)[place]);
         }
+    }
     free(planes);
 }
 
@@ -175,7 +192,7 @@ static uint64_t writers_check(const struct picture *picture) {
     uint64_t fast = 0, small = 0;
     uint64_t bound = png_bound(picture->width, picture->height, picture->channels, picture->depth);
     uint8_t *out = malloc(bound);
-    assert_true(out && bound > 0);
+    assert_true(out != NULL && bound > 0);
     assert_int_equal(png_write_small(picture, texts, 9, out, bound, &small), KILN_OK);
     file_check(picture, out, small);
     assert_int_equal(png_write(picture, texts, NULL, out, bound, &fast), KILN_OK);
@@ -191,9 +208,9 @@ static void test_write(void **state) {
     static const uint32_t sizes[][2] = {{1, 1}, {1, 40}, {40, 1}, {33, 29}};
     static uint16_t words[33 * 29 * 4];
     (void)state;
-    for (int kind = 0; kind < 4; kind++)
-        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
-            for (uint32_t channels = 1; channels <= 4; channels++)
+    for (int kind = 0; kind < 4; kind++) {
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
+            for (uint32_t channels = 1; channels <= 4; channels++) {
                 for (uint32_t depth = 8; depth <= 16; depth += 8) {
                     uint32_t width = sizes[s][0], height = sizes[s][1];
                     size_t row = (size_t)width * channels * (depth / 8);
@@ -201,6 +218,9 @@ static void test_write(void **state) {
                     picture_fill((uint8_t *)words, row * height, row, kind);
                     writers_check(&picture);
                 }
+            }
+        }
+    }
 }
 
 /* Pictures of several strips, one whose rows are strips, one whose row is several blocks. */
@@ -208,8 +228,8 @@ static void test_write_large(void **state) {
     static const uint32_t sizes[][2] = {{301, 290}, {70000, 3}, {2, 30000}};
     static uint8_t pixels[70000 * 3 * 8];
     (void)state;
-    for (int kind = 0; kind < 4; kind++)
-        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+    for (int kind = 0; kind < 4; kind++) {
+        for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
             for (uint32_t depth = 8; depth <= 16; depth += 8) {
                 uint32_t channels = kind % 2 ? 3 : 4;
                 size_t row = (size_t)sizes[s][0] * channels * (depth / 8);
@@ -220,6 +240,8 @@ static void test_write_large(void **state) {
                 assert_true(kind != 0 || size < row * sizes[s][1] / 6);
                 assert_true(size < (row + 1) * sizes[s][1] * 1001 / 1000 + 2000);
             }
+        }
+    }
 }
 
 /* Colours come as they are in palettes, where there are few and enough pixels. */
@@ -238,8 +260,9 @@ static void test_write_palette(void **state) {
         uint64_t size = 0;
         for (size_t k = 0; k < sizeof pixels / channels; k++) {
             uint32_t color = (uint32_t)(k / 3 % cases[i].colors) * 0x010305;
-            for (size_t c = 0; c < channels; c++)
+            for (size_t c = 0; c < channels; c++) {
                 pixels[k * channels + c] = (uint8_t)(color >> 8 * c);
+            }
         }
         writers_check(&picture);
         assert_int_equal(png_write(&picture, NULL, NULL, file, sizeof file, &size), KILN_OK);
@@ -254,7 +277,7 @@ static void test_write_threads(void **state) {
     struct thread_pool *pool = NULL;
     (void)state;
     assert_int_equal(thread_pool_create(4, &pool), KILN_OK);
-    for (int kind = 0; kind < 4; kind++)
+    for (int kind = 0; kind < 4; kind++) {
         for (size_t i = 0; i < sizeof heights / sizeof heights[0]; i++) {
             struct picture picture = {301, heights[i], 3, 8, pixels, NULL, NULL};
             uint64_t bound = png_bound(301, heights[i], 3, 8), one = 0, many = 0;
@@ -270,6 +293,7 @@ static void test_write_threads(void **state) {
             free(first);
             free(second);
         }
+    }
     thread_pool_destroy(pool);
 }
 
@@ -282,8 +306,9 @@ static void test_write_indices(void **state) {
     (void)state;
     picture_fill(palette, sizeof palette, 3, 2);
     picture_fill(indices, sizeof indices, 90, 1);
-    for (size_t i = 0; i < sizeof indices; i++)
+    for (size_t i = 0; i < sizeof indices; i++) {
         memcpy(rgb + 3 * i, palette + 3 * (size_t)indices[i], 3);
+    }
     assert_int_equal(png_write(&picture, NULL, NULL, file, sizeof file, &size), KILN_OK);
     file_check(&colors, file, size);
     assert_int_equal(png_write_small(&picture, NULL, 9, file, sizeof file, &size), KILN_OK);
@@ -298,7 +323,7 @@ static void test_frame(void **state) {
     static uint8_t whole[1 << 18], framed[1 << 18];
     (void)state;
     picture_fill(palette, sizeof palette, 3, 2);
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         for (int kind = 0; kind < 4; kind++) {
             struct picture picture = {sizes[i][0], sizes[i][1], 1, 8, pixels, palette, NULL};
             struct png_frame frame;
@@ -314,6 +339,7 @@ static void test_frame(void **state) {
             assert_int_equal(png_frame_close(&frame, stream + 1, &again), KILN_INTERNAL);
             assert_int_equal(png_frame_open(&picture, texts, framed, 850, &frame), KILN_INTERNAL);
         }
+    }
 }
 
 static void test_write_texts(void **state) {
@@ -327,8 +353,9 @@ static void test_write_texts(void **state) {
     assert_int_equal(png_write(&picture, texts, NULL, second, sizeof second, &again), KILN_OK);
     assert_int_equal(size, again);
     assert_memory_equal(first, second, size);
-    for (uint64_t capacity = 0; capacity < size; capacity++)
+    for (uint64_t capacity = 0; capacity < size; capacity++) {
         assert_int_equal(png_write(&picture, texts, NULL, second, capacity, &again), KILN_INTERNAL);
+    }
     assert_int_equal(png_write(&picture, texts, NULL, second, size + 64, &again), KILN_OK);
     assert_int_equal(png_write(&picture, NULL, NULL, second, sizeof second, &again), KILN_OK);
     assert_int_equal(png_bound(UINT32_MAX, UINT32_MAX, 4, 16), 0);
@@ -351,8 +378,9 @@ static enum kiln_status read_bytes(const uint8_t *bytes, size_t size) {
     memcpy(copy, bytes, size);
     why[0] = '\0';
     enum kiln_status status = image_probe(copy, size, FORMAT_PNG, 64, &info, why, sizeof why);
-    if (status == KILN_OK && (uint64_t)info.width * info.height * info.channels <= 64)
+    if (status == KILN_OK && (uint64_t)info.width * info.height * info.channels <= 64) {
         status = image_read(NULL, copy, size, &info, SAMPLE_INT32, 0, 1, planes, why, sizeof why);
+    }
     free(copy);
     return status;
 }
@@ -361,8 +389,9 @@ static void test_truncated(void **state) {
     uint8_t file[4096];
     size_t size = sample_make(file);
     (void)state;
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         assert_int_equal(read_bytes(file, i), KILN_MALFORMED);
+    }
     assert_int_equal(read_bytes(file, size), KILN_OK);
     assert_int_equal(read_bytes(file, size + 100), KILN_OK); /* after the end: ignored */
 }
@@ -383,12 +412,14 @@ static void crc_fix(uint8_t *chunk, size_t data) {
     uint32_t crc = ~0u;
     for (size_t i = 4; i < 8 + data; i++) {
         crc ^= chunk[i];
-        for (int k = 0; k < 8; k++)
+        for (int k = 0; k < 8; k++) {
             crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+        }
     }
     crc = ~crc;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
         chunk[8 + data + (size_t)i] = (uint8_t)(crc >> (24 - 8 * i));
+    }
 }
 
 /* Headers that lie, with a right checksum. */
@@ -420,8 +451,9 @@ static void test_lying(void **state) {
         file[cases[i].place] = cases[i].value;
         crc_fix(file + 8, 13);
         assert_int_equal(read_bytes(file, size), cases[i].status);
-        if (!strstr(why, cases[i].problem))
+        if (strstr(why, cases[i].problem) == NULL) {
             fail_msg("case %zu: '%s' is not in '%s'", i, cases[i].problem, why);
+        }
     }
 }
 
@@ -473,7 +505,7 @@ static size_t zeros_make(uint8_t *file, uint32_t side, bool interlaced, size_t c
 static void test_bomb(void **state) {
     static uint8_t file[1 << 18];
     (void)state;
-    for (uint32_t side = 1; side <= 8; side++)
+    for (uint32_t side = 1; side <= 8; side++) {
         for (int interlaced = 0; interlaced < 2; interlaced++) {
             size_t size = zeros_make(file, side, interlaced, 2000);
             assert_int_equal(read_bytes(file, size), KILN_OK);
@@ -481,6 +513,7 @@ static void test_bomb(void **state) {
             assert_int_equal(read_bytes(file, size), KILN_MALFORMED);
             assert_non_null(strstr(why, "goes on after the last row"));
         }
+    }
 }
 
 int main(void) {

@@ -32,8 +32,9 @@ static uint32_t kraft_sum(const uint8_t *lengths, unsigned symbols, unsigned lim
 
 static uint64_t cost_sum(const uint32_t *counts, const uint8_t *lengths, unsigned symbols) {
     uint64_t sum = 0;
-    for (unsigned i = 0; i < symbols; i++)
+    for (unsigned i = 0; i < symbols; i++) {
         sum += (uint64_t)counts[i] * lengths[i];
+    }
     return sum;
 }
 
@@ -48,9 +49,11 @@ static void test_huffman_known(void **state) {
     huffman_lengths(counts, 7, 15, found);
     assert_memory_equal(found, expected, 7);
     huffman_codes(lengths, 8, reversed);
-    for (unsigned i = 0; i < 8; i++)
-        for (unsigned bit = 0; bit < lengths[i]; bit++)
+    for (unsigned i = 0; i < 8; i++) {
+        for (unsigned bit = 0; bit < lengths[i]; bit++) {
             assert_int_equal(reversed[i] >> bit & 1, codes[i] >> (lengths[i] - 1 - bit) & 1);
+        }
+    }
 }
 
 static void test_huffman_few(void **state) {
@@ -74,16 +77,18 @@ static void test_huffman_limit(void **state) {
     uint32_t counts[40] = {1, 1};
     uint8_t free_lengths[40], lengths[40];
     (void)state;
-    for (unsigned i = 2; i < 40; i++)
+    for (unsigned i = 2; i < 40; i++) {
         counts[i] = counts[i - 1] + counts[i - 2];
+    }
     huffman_lengths(counts, 16, 15, free_lengths);
     assert_int_equal(free_lengths[0], 15); /* just fits */
     assert_int_equal(kraft_sum(free_lengths, 16, 15), 1 << 15);
     for (unsigned limit = 6; limit <= 15; limit++) {
         huffman_lengths(counts, 40, limit, lengths);
         assert_int_equal(kraft_sum(lengths, 40, limit), 1 << limit);
-        for (unsigned i = 1; i < 40; i++)
+        for (unsigned i = 1; i < 40; i++) {
             assert_true(lengths[i] <= lengths[i - 1]);
+        }
     }
     huffman_lengths(counts, 16, 12, lengths);
     assert_true(cost_sum(counts, lengths, 16) * 100 <= cost_sum(counts, free_lengths, 16) * 102);
@@ -101,10 +106,12 @@ static void test_huffman_random(void **state) {
             used += counts[i] > 0;
         }
         huffman_lengths(counts, symbols, limit, lengths);
-        if (used > 1)
+        if (used > 1) {
             assert_int_equal(kraft_sum(lengths, symbols, limit), 1 << limit);
-        for (unsigned i = 0; i < symbols; i++)
+        }
+        for (unsigned i = 0; i < symbols; i++) {
             assert_int_equal(lengths[i] > 0, counts[i] > 0);
+        }
     }
 }
 
@@ -121,9 +128,10 @@ static size_t blocks_check(size_t size, bool split) {
     size_t part = split ? size / 2 : 0;
     struct libdeflate_decompressor *decompressor = libdeflate_alloc_decompressor();
     assert_non_null(out);
-    if (part)
+    if (part) {
         assert_true(
             written = blocks_write(bytes, part, false, &scratch, out, (size_t)blocks_bound(part)));
+    }
     size_t more = blocks_write(bytes + part, size - part, true, &scratch, out + written,
                                (size_t)blocks_bound(size - part));
     assert_true(more > 0);
@@ -154,20 +162,23 @@ static void test_edges(void **state) {
                                    66, 127,   128,   129,   65534,  65535,  65536, 65537,
                                    70, 65599, 65600, 65663, 131069, 131070, 131071};
     (void)state;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         for (int kind = 0; kind < 4; kind++) {
             uint32_t seed = (uint32_t)kind;
-            for (size_t k = 0; k < sizes[i]; k++)
+            for (size_t k = 0; k < sizes[i]; k++) {
                 bytes[k] = kind == 0   ? 0
                            : kind == 1 ? (uint8_t)noise(&seed)
                            : kind == 2 ? (uint8_t)(noise(&seed) % 64 == 0)
                                        : (uint8_t)(k & 1);
+            }
             memset(bytes + sizes[i], kind == 0 ? 0 : 1, BLOCK_BEHIND); /* runs end all the same */
             size_t size = blocks_check(sizes[i], false);
             assert_true(size + BITS_SLACK <= blocks_bound(sizes[i]));
-            if (sizes[i] > 1)
+            if (sizes[i] > 1) {
                 blocks_check(sizes[i], true);
+            }
         }
+    }
 }
 
 /* Run lengths of every size in random order, between literals of very different frequency. */
@@ -190,11 +201,13 @@ static void test_sizes(void **state) {
     (void)state;
     memset(bytes, 0, SIZE_MAX_TESTED);
     assert_true(blocks_check(65535, false) < 80);
-    for (size_t i = 0; i < 65535; i++) /* two bits, for one of four three */
+    for (size_t i = 0; i < 65535; i++) { /* two bits, for one of four three */
         bytes[i] = (uint8_t)(noise(&seed) % 4 * 50);
+    }
     assert_true(blocks_check(65535, false) < 65535 * 9 / 32 + 200);
-    for (size_t i = 0; i < 65535; i++)
+    for (size_t i = 0; i < 65535; i++) {
         bytes[i] = (uint8_t)noise(&seed);
+    }
     assert_int_equal(blocks_check(65535, false), 65535 + 5); /* stored */
 }
 
@@ -203,20 +216,23 @@ static void test_room(void **state) {
     uint8_t out[4096];
     uint32_t seed = 1;
     (void)state;
-    for (int kind = 0; kind < 2; kind++)
+    for (int kind = 0; kind < 2; kind++) {
         for (int last = 0; last < 2; last++) {
-            for (size_t i = 0; i < 500; i++)
+            for (size_t i = 0; i < 500; i++) {
                 bytes[i] = (uint8_t)(kind ? noise(&seed) : noise(&seed) % 9);
+            }
             size_t size = blocks_write(bytes, 500, last, &scratch, out, sizeof out);
             assert_true(size > 0);
             for (size_t room = 0; room < sizeof out; room++) {
                 memset(out, 0x5a, sizeof out);
                 size_t again = blocks_write(bytes, 500, last, &scratch, out, room);
                 assert_true(again == size || (again == 0 && room < size + BITS_SLACK + 2));
-                for (size_t i = room; i < sizeof out; i++)
+                for (size_t i = room; i < sizeof out; i++) {
                     assert_int_equal(out[i], 0x5a);
+                }
             }
         }
+    }
 }
 
 int main(void) {

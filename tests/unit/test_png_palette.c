@@ -32,11 +32,13 @@ static void pixels_fill(size_t count, unsigned colors, uint32_t factor) {
     uint32_t seed = colors;
     for (size_t i = 0; i < count;) {
         uint32_t color = noise(&seed) % colors * factor;
-        for (size_t k = noise(&seed) % 4 ? 1 : noise(&seed) % 90; k > 0 && i < count; k--)
+        for (size_t k = noise(&seed) % 4 ? 1 : noise(&seed) % 90; k > 0 && i < count; k--) {
             color_put(i++, color);
+        }
     }
-    for (unsigned i = 0; i < colors && i < count; i++)
+    for (unsigned i = 0; i < colors && i < count; i++) {
         color_put((size_t)i * (count / colors), i * factor);
+    }
 }
 
 /* Every index means its pixel's colour, no colour is there twice, exactly `colors` are used. */
@@ -48,21 +50,25 @@ static void palette_check(size_t count, unsigned colors) {
         assert_true(indices[i] < palette.count);
         assert_memory_equal(palette.colors[indices[i]], rgb + 3 * i, 3);
     }
-    for (unsigned i = 0; i < palette.count; i++)
-        for (unsigned k = 0; k < i; k++)
+    for (unsigned i = 0; i < palette.count; i++) {
+        for (unsigned k = 0; k < i; k++) {
             assert_memory_not_equal(palette.colors[i], palette.colors[k], 3);
+        }
+    }
 }
 
 static void test_counts(void **state) {
     static const size_t sizes[] = {256, 257, 271, 4096, 5001, PIXELS};
     static const uint32_t factors[] = {1, 0x010101, 0x010203, 0xfe01, 0x10000};
     (void)state;
-    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++)
-        for (size_t f = 0; f < sizeof factors / sizeof *factors; f++)
+    for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+        for (size_t f = 0; f < sizeof factors / sizeof *factors; f++) {
             for (unsigned colors = 1; colors <= 256; colors += colors < 3 ? 1 : 23) {
                 pixels_fill(sizes[s], colors, factors[f]);
                 palette_check(sizes[s], colors);
             }
+        }
+    }
     for (size_t count = 1; count < 40; count++) {
         pixels_fill(count, (unsigned)count, 77);
         palette_check(count, (unsigned)count);
@@ -74,8 +80,9 @@ static void test_too_many(void **state) {
     (void)state;
     for (size_t place = 256; place < 5000; place += 31) { /* the 257th anywhere */
         pixels_fill(5000, 1, 0);
-        for (uint32_t i = 0; i < 256; i++)
+        for (uint32_t i = 0; i < 256; i++) {
             color_put(i, i * 99);
+        }
         palette_check(5000, 256);
         color_put(place, 0xffffff);
         assert_false(palette_find(rgb, 5000, &palette, indices));
@@ -89,13 +96,16 @@ static void test_colliding(void **state) {
     uint32_t found = 0, seed = 1;
     (void)state;
     memset(rgb, 0, 3 * 4096);
-    for (uint32_t color = 1; found < 255 && color < 1u << 24; color++)
-        if (color * 0x9e3779b1u >> 24 == 0x55)
+    for (uint32_t color = 1; found < 255 && color < 1u << 24; color++) {
+        if (color * 0x9e3779b1u >> 24 == 0x55) {
             color_put(16 * found++, color);
+        }
+    }
     assert_int_equal(found, 255);
     palette_check(4096, 256);
-    for (size_t i = 0; i < 4096; i += 16)
+    for (size_t i = 0; i < 4096; i += 16) {
         memmove(rgb + 3 * (i + 1 + noise(&seed) % 15), rgb + 3 * i, 3);
+    }
     palette_check(4096, 256);
 }
 
@@ -103,11 +113,13 @@ static void test_order(void **state) {
     struct palette palette;
     uint32_t seed = 2;
     (void)state;
-    for (size_t i = 0; i < PIXELS; i++)
+    for (size_t i = 0; i < PIXELS; i++) {
         color_put(i, noise(&seed) % 256 * 0x010101);
+    }
     assert_true(palette_find(rgb, PIXELS, &palette, indices));
-    for (unsigned i = 0; i < 256; i++)
+    for (unsigned i = 0; i < 256; i++) {
         assert_int_equal(palette.colors[i][1], i);
+    }
 }
 
 int main(void) {

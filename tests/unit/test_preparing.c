@@ -198,8 +198,9 @@ static enum kiln_status read_csv(void) {
     double *out = malloc(2 * most * sizeof *out);
     double *const values[COLUMN_ROLES] = {out, out + most, NULL};
     enum kiln_status status = csv_open(&csv, text, size, why, sizeof why);
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         status = csv_read(&csv, &map, values, most, &rows, &missing, why, sizeof why);
+    }
     free(out);
     return status;
 }

@@ -14,7 +14,7 @@ static const struct job_type *jacobi, *laplacian;
 static int setup(void **state) {
     jacobi = job_type_find("jacobi");
     laplacian = job_type_find("laplacian");
-    return jacobi && laplacian ? rig_open(state) : -1;
+    return jacobi != NULL && laplacian != NULL ? rig_open(state) : -1;
 }
 
 /* ---- the text ---- */
@@ -74,8 +74,9 @@ static size_t picture_make(uint8_t *out, unsigned channels, unsigned top, bool s
             noise = noise * 1664525 + 1013904223;
             unsigned slope = 40 * (i % WIDTH) + 25 * (i / WIDTH) + k;
             unsigned value = smooth ? slope % (top + 1) : (noise >> 8) % (top + 1);
-            if (top > 255)
+            if (top > 255) {
                 out[size++] = (uint8_t)(value >> 8);
+            }
             out[size++] = (uint8_t)value;
             samples[i * channels + k] = (uint16_t)value;
         }
@@ -98,9 +99,11 @@ static double difference(const struct rig *rig, unsigned channels, unsigned dept
     assert_int_equal(image_read(NULL, rig->result, rig->size, &info, SAMPLE_INT32, 0, 1, planes,
                                 why, sizeof why),
                      KILN_OK);
-    for (unsigned i = 0; i < COUNT; i++)
-        for (unsigned k = 0; k < channels; k++)
+    for (unsigned i = 0; i < COUNT; i++) {
+        for (unsigned k = 0; k < channels; k++) {
             most = fmax(most, fabs((double)planes[k * COUNT + i] - samples[i * channels + k]));
+        }
+    }
     return most;
 }
 
@@ -138,8 +141,9 @@ static void pictures_come_back(void **state) {
                 assert_int_equal(quantum.bits, rows[r].depth);
                 rig_turn(&back, jacobi, formats[f], "", there.result, there.size);
                 double error = difference(&back, channels, rows[r].depth, samples);
-                if (error > rows[r].error)
+                if (error > rows[r].error) {
                     fail_msg("top %u, %u channels: off by %g", rows[r].top, channels, error);
+                }
                 assert_true(back.remarks.iterated && back.remarks.left == 0);
                 rig_finish(&there);
                 rig_finish(&back);
@@ -180,16 +184,18 @@ static void floating_ones_use_the_range(void **state) {
     const uint64_t shape[] = {HEIGHT, WIDTH};
     struct rig there, back;
     size_t head = npy_write_header((uint8_t *)file, sizeof file, "<f8", shape, 2);
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < COUNT; i++) {
         values[i] = 0.5 + 0.5 * sin(i * i);
+    }
     memcpy(file + head, values, COUNT * sizeof *values);
     rig_turn(&there, laplacian, FORMAT_PNG, "", file, head + COUNT * sizeof *values);
     assert_true(there.remarks.clamped == 0);
     assert_true(quantum_of(&there).scale < 1e-3 && quantum_of(&there).bits == 0);
     rig_turn(&back, jacobi, FORMAT_NPY, "precision=fp64", there.result, there.size);
     const double *x = rig_array(&back, 'f', 8, HEIGHT, WIDTH, 0);
-    for (int i = 0; i < COUNT; i++)
+    for (int i = 0; i < COUNT; i++) {
         assert_true(fabs(x[i] - values[i]) < 2e-3);
+    }
     assert_false(back.remarks.picture);
     free(values);
     rig_finish(&there);
@@ -204,8 +210,9 @@ static void broken_texts_say_nothing(void **state) {
     struct rig there;
     size_t size = picture_make(image, 1, 255, false, samples), at = 33;
     rig_turn(&there, laplacian, FORMAT_PNG, "", image, size);
-    while (memcmp(there.result + at + 8, QUANTUM_KEY, sizeof QUANTUM_KEY) != 0)
+    while (memcmp(there.result + at + 8, QUANTUM_KEY, sizeof QUANTUM_KEY) != 0) {
         at += 12 + (size_t)(there.result[at + 2] << 8 | there.result[at + 3]);
+    }
     assert_true(quantum_of(&there).scale == 1);
     there.result[at + 8 + sizeof QUANTUM_KEY + 7] ^= 1; /* the checksum is wrong now */
     assert_true(quantum_of(&there).scale == 0);

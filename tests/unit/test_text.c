@@ -29,8 +29,9 @@ static uint64_t random_bits(void) {
 static int digits_count(const char *text) {
     int count = 0, zeros = 0;
     for (; *text && *text != 'e'; text++) {
-        if (*text < '0' || *text > '9' || (count == 0 && *text == '0'))
+        if (*text < '0' || *text > '9' || (count == 0 && *text == '0')) {
             continue;
+        }
         count++;
         zeros = *text == '0' ? zeros + 1 : 0;
     }
@@ -40,31 +41,33 @@ static int digits_count(const char *text) {
 static void double_check(double value) {
     char ours[DECIMAL_MAX], theirs[64];
     int precision = 0;
-    if (!isfinite(value))
+    if (!isfinite(value)) {
         return;
+    }
     size_t length = decimal_print(value, ours);
     assert_int_equal(length, strlen(ours));
     double back = strtod(ours, NULL), read = 0;
     assert_memory_equal(&back, &value, sizeof value);
     assert_int_equal(decimal_read(ours, length, &read), length);
     assert_memory_equal(&read, &value, sizeof value);
-    do
+    do {
         snprintf(theirs, sizeof theirs, "%.*e", precision++, value);
-    while (strtod(theirs, NULL) != value);
+    } while (strtod(theirs, NULL) != value);
     assert_true(digits_count(ours) <= digits_count(theirs)); /* less, beside a power of two */
 }
 
 static void float_check(float value) {
     char ours[DECIMAL_MAX], theirs[64];
     int precision = 0;
-    if (!isfinite(value))
+    if (!isfinite(value)) {
         return;
+    }
     decimal_print_float(value, ours);
     float back = strtof(ours, NULL);
     assert_memory_equal(&back, &value, sizeof value);
-    do
+    do {
         snprintf(theirs, sizeof theirs, "%.*e", precision++, (double)value);
-    while (strtof(theirs, NULL) != value);
+    } while (strtof(theirs, NULL) != value);
     assert_true(digits_count(ours) <= digits_count(theirs)); /* less, beside a power of two */
 }
 
@@ -114,8 +117,9 @@ static void test_double_shortest(void **state) {
         double_check(nextafter(value, INFINITY));
         double_check(-3 * value);
     }
-    for (int e = -308; e <= 308; e++)
+    for (int e = -308; e <= 308; e++) {
         double_check(pow(10.0, e));
+    }
     for (int i = 0; i < 20000; i++) {
         uint64_t bits = random_bits(), subnormal = bits & UINT64_C(0x800fffffffffffff);
         double value;
@@ -158,8 +162,9 @@ static void test_float_shortest(void **state) {
 static void read_check(const char *text) {
     double ours = -1, theirs = strtod(text, NULL);
     assert_int_equal(decimal_read(text, strlen(text), &ours), strlen(text));
-    if (memcmp(&ours, &theirs, sizeof ours) != 0)
+    if (memcmp(&ours, &theirs, sizeof ours) != 0) {
         fail_msg("%.60s is read as %a, not %a", text, ours, theirs);
+    }
 }
 
 static void test_read(void **state) {
@@ -192,8 +197,9 @@ static void test_read(void **state) {
         "18446744073709551616e-20",
         "6.02214076E+23"};
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         read_check(cases[i]);
+    }
     for (int i = 0; i < 50000; i++) {
         char text[80];
         unsigned long long a = random_bits() >> (random_bits() % 64), b = random_bits();
@@ -212,8 +218,9 @@ static void test_read_midpoints(void **state) {
         uint64_t bits = random_bits() & ~(UINT64_C(1) << 63);
         double value;
         memcpy(&value, &bits, sizeof value);
-        if (!isfinite(value) || value > 1e307)
+        if (!isfinite(value) || value > 1e307) {
             continue;
+        }
         long double middle = ((long double)value + (long double)nextafter(value, INFINITY)) / 2;
         int length = snprintf(text, sizeof text - 8, "%.1100Lf", middle);
         read_check(text);

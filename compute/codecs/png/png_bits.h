@@ -47,14 +47,16 @@ static inline void bits_align(struct bits *bits) {
 /** Sorts a few hundred keys upwards. */
 static inline void keys_sort(uint64_t *keys, size_t count) {
     static const size_t gaps[] = {132, 57, 23, 10, 4, 1};
-    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
+    for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++) {
         for (size_t i = gaps[g]; i < count; i++) {
             uint64_t key = keys[i];
             size_t j = i;
-            for (; j >= gaps[g] && keys[j - gaps[g]] > key; j -= gaps[g])
+            for (; j >= gaps[g] && keys[j - gaps[g]] > key; j -= gaps[g]) {
                 keys[j] = keys[j - gaps[g]];
+            }
             keys[j] = key;
         }
+    }
 }
 
 #endif

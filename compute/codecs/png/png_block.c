@@ -54,21 +54,25 @@ static inline uint64_t repeats_find(const uint8_t *bytes) {
         found |= (uint64_t)(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(here, before)) << i;
     }
 #else
-    for (unsigned i = 0; i < 64; i++)
+    for (unsigned i = 0; i < 64; i++) {
         found |= (uint64_t)(bytes[i] == bytes[(ptrdiff_t)i - 1]) << i;
+    }
 #endif
     return found;
 }
 
 static void repeats_fill(const uint8_t *bytes, size_t size, bool first, uint64_t *repeats) {
     size_t words = (size + 63) / 64;
-    for (size_t i = 0; i < words; i++)
+    for (size_t i = 0; i < words; i++) {
         repeats[i] = repeats_find(bytes + 64 * i);
+    }
     repeats[words] = 0;
-    if (size % 64)
+    if (size % 64) {
         repeats[words - 1] &= ~UINT64_C(0) >> (64 - size % 64);
-    if (first)
+    }
+    if (first) {
         repeats[0] &= ~UINT64_C(1);
+    }
 }
 
 /* First run at or after `at`, `size` if there is none. It takes six repeats to begin one: fewer are
@@ -76,13 +80,15 @@ static void repeats_fill(const uint8_t *bytes, size_t size, bool first, uint64_t
 static inline size_t run_find(const uint64_t *repeats, size_t at, size_t size) {
     for (size_t i = at / 64; 64 * i < size; i++) {
         uint64_t low = repeats[i], high = repeats[i + 1];
-        if (i == at / 64)
+        if (i == at / 64) {
             low &= ~UINT64_C(0) << at % 64;
+        }
         uint64_t two = low & (low >> 1 | high << 63), high_two = high & high >> 1;
         uint64_t four = two & (two >> 2 | high_two << 62);
         uint64_t six = four & (two >> 4 | high_two << 60);
-        if (six)
+        if (six) {
             return 64 * i + (size_t)__builtin_ctzll(six);
+        }
     }
     return size;
 }
@@ -90,16 +96,19 @@ static inline size_t run_find(const uint64_t *repeats, size_t at, size_t size) {
 static inline size_t run_end(const uint64_t *repeats, size_t at) {
     size_t i = at / 64;
     uint64_t others = ~repeats[i] & ~UINT64_C(0) << at % 64;
-    while (others == 0)
+    while (others == 0) {
         others = ~repeats[++i];
+    }
     return 64 * i + (size_t)__builtin_ctzll(others);
 }
 
 /* Widens `count` literals; up to 16 tokens too many are written. */
 static inline uint16_t *literals_put(uint16_t *token, const uint8_t *bytes, size_t count) {
-    for (size_t i = 0; i < count; i += 16)
-        for (size_t k = 0; k < 16; k++)
+    for (size_t i = 0; i < count; i += 16) {
+        for (size_t k = 0; k < 16; k++) {
             token[i + k] = bytes[i + k];
+        }
+    }
     return token + count;
 }
 
@@ -109,18 +118,21 @@ static size_t tokens_find(const uint8_t *bytes, size_t size, const uint64_t *rep
     for (size_t at = 0; at < size;) {
         size_t start = run_find(repeats, at, size);
         token = literals_put(token, bytes + at, start - at);
-        if (start == size)
+        if (start == size) {
             break;
+        }
         at = run_end(repeats, start);
         size_t left = at - start;
-        for (; left >= RUN_MAX; left -= RUN_MAX)
+        for (; left >= RUN_MAX; left -= RUN_MAX) {
             *token++ = 256 + RUN_MAX - RUN_MIN;
+        }
         if (left >= RUN_MIN) {
             *token++ = (uint16_t)(256 + left - RUN_MIN);
             left = 0;
         }
-        for (; left > 0; left--)
+        for (; left > 0; left--) {
             *token++ = bytes[at - 1];
+        }
     }
     return (size_t)(token - tokens);
 }
@@ -129,13 +141,17 @@ static size_t tokens_find(const uint8_t *bytes, size_t size, const uint64_t *rep
 static void tokens_count(const uint16_t *tokens, size_t count, uint32_t counts[4][512]) {
     memset(counts, 0, sizeof(uint32_t[4][512]));
     size_t i = 0;
-    for (; i + 4 <= count; i += 4)
-        for (size_t k = 0; k < 4; k++)
+    for (; i + 4 <= count; i += 4) {
+        for (size_t k = 0; k < 4; k++) {
             counts[k][tokens[i + k]]++;
-    for (; i < count; i++)
+        }
+    }
+    for (; i < count; i++) {
         counts[0][tokens[i]]++;
-    for (size_t token = 0; token < 512; token++)
+    }
+    for (size_t token = 0; token < 512; token++) {
         counts[0][token] += counts[1][token] + counts[2][token] + counts[3][token];
+    }
 }
 
 /* The code lengths as deflate writes them: repeats and stretches of zeros folded. */
@@ -145,8 +161,9 @@ static void header_fold(struct codes *codes, const uint8_t *lengths, unsigned co
     for (unsigned i = 0; i < count;) {
         uint8_t length = lengths[i];
         unsigned same = 1, symbol = length, taken = 1, extra = 0;
-        while (i + same < count && lengths[i + same] == length)
+        while (i + same < count && lengths[i + same] == length) {
             same++;
+        }
         if (length == 0 && same >= 11) {
             taken = same < 138 ? same : 138;
             symbol = 18;
@@ -179,19 +196,22 @@ static const uint8_t header_extra[LENGTH_SYMBOLS] = {[16] = 2, [17] = 3, [18] = 
 static void header_make(struct codes *codes) {
     uint32_t counts[LENGTH_SYMBOLS] = {0};
     uint8_t lengths[SYMBOLS + 1];
-    for (codes->symbols = SYMBOLS; codes->lengths[codes->symbols - 1] == 0; codes->symbols--)
+    for (codes->symbols = SYMBOLS; codes->lengths[codes->symbols - 1] == 0; codes->symbols--) {
         continue;
+    }
     memcpy(lengths, codes->lengths, codes->symbols);
     lengths[codes->symbols] = 1; /* distance 1, the only one */
     header_fold(codes, lengths, codes->symbols + 1, counts);
     huffman_lengths(counts, LENGTH_SYMBOLS, 7, codes->header_lengths);
     huffman_codes(codes->header_lengths, LENGTH_SYMBOLS, codes->header_bits);
     codes->header_symbols = LENGTH_SYMBOLS;
-    while (codes->header_lengths[header_order[codes->header_symbols - 1]] == 0)
+    while (codes->header_lengths[header_order[codes->header_symbols - 1]] == 0) {
         codes->header_symbols--;
+    }
     codes->cost = 3 + 14 + 3 * codes->header_symbols;
-    for (unsigned i = 0; i < LENGTH_SYMBOLS; i++)
+    for (unsigned i = 0; i < LENGTH_SYMBOLS; i++) {
         codes->cost += counts[i] * ((uint64_t)codes->header_lengths[i] + header_extra[i]);
+    }
 }
 
 /* Codes for these tokens, and the table that turns a token into its bits. */
@@ -199,26 +219,31 @@ static void codes_make(struct codes *codes, const uint32_t counts[512], uint32_t
     uint32_t symbols[SYMBOLS] = {0};
     memcpy(symbols, counts, 256 * sizeof *counts);
     symbols[END] = 1;
-    for (unsigned i = 0; i + 1 < sizeof lengths_known / sizeof *lengths_known; i++)
+    for (unsigned i = 0; i + 1 < sizeof lengths_known / sizeof *lengths_known; i++) {
         for (unsigned length = lengths_known[i].least; length < lengths_known[i + 1].least;
-             length++)
+             length++) {
             symbols[END + 1 + i] += counts[256 - RUN_MIN + length];
+        }
+    }
     huffman_lengths(symbols, SYMBOLS, LENGTH_MAX, codes->lengths);
     huffman_codes(codes->lengths, SYMBOLS, codes->bits);
     header_make(codes);
-    for (unsigned i = 0; i <= END; i++)
+    for (unsigned i = 0; i <= END; i++) {
         codes->cost += (uint64_t)symbols[i] * codes->lengths[i];
-    for (unsigned i = 0; i < 256; i++)
+    }
+    for (unsigned i = 0; i < 256; i++) {
         entries[i] = codes->bits[i] | (uint32_t)codes->lengths[i] << ENTRY_BITS;
+    }
     for (unsigned i = 0; i + 1 < sizeof lengths_known / sizeof *lengths_known; i++) {
         unsigned symbol = END + 1 + i, size = codes->lengths[symbol],
                  extra = lengths_known[i].extra;
         codes->cost += (uint64_t)symbols[symbol] * (size + extra + 1);
         for (unsigned length = lengths_known[i].least; length < lengths_known[i + 1].least;
-             length++) /* code, rest of the length, one zero bit for the distance */
+             length++) { /* code, rest of the length, one zero bit for the distance */
             entries[256 - RUN_MIN + length] = codes->bits[symbol] |
                                               (length - lengths_known[i].least) << size |
                                               (uint32_t)(size + extra + 1) << ENTRY_BITS;
+        }
     }
 }
 
@@ -227,8 +252,9 @@ static void header_write(struct bits *bits, const struct codes *codes, bool last
     bits_put(bits, codes->symbols - 257, 5);
     bits_put(bits, 0, 5); /* one distance */
     bits_put(bits, codes->header_symbols - 4, 4);
-    for (unsigned i = 0; i < codes->header_symbols; i++)
+    for (unsigned i = 0; i < codes->header_symbols; i++) {
         bits_put(bits, codes->header_lengths[header_order[i]], 3);
+    }
     for (unsigned i = 0; i < codes->header_size; i += 2) {
         unsigned symbol = codes->header[i];
         bits_put(bits, codes->header_bits[symbol], codes->header_lengths[symbol]);
@@ -249,8 +275,9 @@ static void tokens_write(struct bits *bits, const uint16_t *tokens, size_t count
         local.count += to_c + (c >> ENTRY_BITS);
         bits_store(&local);
     }
-    for (; i < count; i++)
+    for (; i < count; i++) {
         bits_put(&local, entries[tokens[i]] & mask, entries[tokens[i]] >> ENTRY_BITS);
+    }
     *bits = local;
 }
 
@@ -279,8 +306,9 @@ static bool block_write(struct bits *bits, const uint8_t *bytes, size_t size, bo
     codes_make(&codes, scratch->counts[0], scratch->entries);
     bool stored = codes.cost >= 8 * ((uint64_t)size + STORED_HEADER);
     uint64_t need = stored ? size + STORED_HEADER + 1 : (codes.cost + 7) / 8 + 1;
-    if ((uint64_t)(end - bits->at) < need + BITS_SLACK)
+    if ((uint64_t)(end - bits->at) < need + BITS_SLACK) {
         return false;
+    }
     if (stored) {
         stored_write(bits, bytes, size, last);
         return true;
@@ -298,15 +326,17 @@ size_t blocks_write(const uint8_t *bytes, size_t size, bool last, struct block_s
     for (size_t at = 0; at < size; at += STORED_MAX) {
         size_t part = size - at < STORED_MAX ? size - at : STORED_MAX;
         bool ends = last && part == size - at;
-        if (!block_write(&bits, bytes + at, part, at == 0, ends, scratch, end))
+        if (!block_write(&bits, bytes + at, part, at == 0, ends, scratch, end)) {
             return 0;
+        }
     }
     if (last) {
         bits_align(&bits);
         return (size_t)(bits.at - out);
     }
-    if (end - bits.at < STORED_HEADER + 1 + BITS_SLACK)
+    if (end - bits.at < STORED_HEADER + 1 + BITS_SLACK) {
         return 0;
+    }
     stored_write(&bits, bytes, 0, false);
     return (size_t)(bits.at - out);
 }

@@ -37,8 +37,9 @@ static void header_write(struct output *output, const struct picture *picture, b
     memcpy(output->bytes, "\x89PNG\r\n\x1a\n", 8);
     output->at = 8;
     uint8_t *data = chunk_open(output, "IHDR", 13);
-    if (!data)
+    if (data == NULL) {
         return;
+    }
     big32(data, picture->width);
     big32(data + 4, picture->height);
     data[8] = (uint8_t)picture->depth;
@@ -48,11 +49,12 @@ static void header_write(struct output *output, const struct picture *picture, b
 }
 
 static void texts_write(struct output *output, const struct image_text *texts) {
-    for (; texts && texts->key; texts++) {
+    for (; texts != NULL && texts->key != NULL; texts++) {
         size_t key = strlen(texts->key), value = strlen(texts->value);
         uint8_t *data = chunk_open(output, "tEXt", (uint64_t)key + 1 + value);
-        if (!data)
+        if (data == NULL) {
             return;
+        }
         memcpy(data, texts->key, key + 1);
         memcpy(data + key + 1, texts->value, value);
         chunk_close(output, (uint32_t)(key + 1 + value));
@@ -61,8 +63,9 @@ static void texts_write(struct output *output, const struct image_text *texts) {
 
 static void palette_write(struct output *output, const uint8_t *palette, unsigned colors) {
     uint8_t *data = chunk_open(output, "PLTE", 3 * colors);
-    if (!data)
+    if (data == NULL) {
         return;
+    }
     memcpy(data, palette, 3 * (size_t)colors);
     chunk_close(output, 3 * colors);
 }
@@ -71,18 +74,20 @@ void head_write(struct output *output, const struct picture *picture,
                 const struct image_text *texts, const uint8_t *palette, unsigned colors) {
     header_write(output, picture, colors > 0);
     texts_write(output, texts);
-    if (picture->quantum) {
+    if (picture->quantum != NULL) {
         char value[QUANTUM_MAX];
         quantum_print(picture->quantum, value);
         texts_write(output, (const struct image_text[]){{QUANTUM_KEY, value}, {NULL, NULL}});
     }
-    if (colors > 0)
+    if (colors > 0) {
         palette_write(output, palette, colors);
+    }
 }
 
 enum kiln_status tail_write(struct output *output) {
-    if (chunk_open(output, "IEND", 0))
+    if (chunk_open(output, "IEND", 0) != NULL) {
         chunk_close(output, 0);
+    }
     return output->full ? KILN_INTERNAL : KILN_OK;
 }
 
@@ -91,8 +96,9 @@ enum kiln_status png_frame_open(const struct picture *picture, const struct imag
     struct output output = {.bytes = out, .capacity = capacity};
     head_write(&output, picture, texts, picture->palette, COLORS_MAX);
     uint8_t *data = chunk_open(&output, "IDAT", 0);
-    if (!data)
+    if (data == NULL) {
         return KILN_INTERNAL;
+    }
     uint64_t room = capacity - output.at - CHUNK;
     *frame = (struct png_frame){
         .out = out,
@@ -107,8 +113,9 @@ enum kiln_status png_frame_open(const struct picture *picture, const struct imag
 enum kiln_status png_frame_close(const struct png_frame *frame, uint64_t data_size,
                                  uint64_t *size) {
     struct output output = {.bytes = frame->out, .capacity = frame->capacity, .at = frame->at};
-    if (data_size > frame->room)
+    if (data_size > frame->room) {
         return KILN_INTERNAL;
+    }
     chunk_close(&output, (uint32_t)data_size);
     enum kiln_status status = tail_write(&output);
     *size = output.at;

@@ -31,22 +31,25 @@ static void sub_apply(const uint8_t *row, const uint8_t *above, size_t size, siz
                       uint8_t *restrict out) {
     const uint8_t *left = row - step;
     (void)above;
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         out[i] = (uint8_t)(row[i] - left[i]);
+    }
 }
 
 static void up_apply(const uint8_t *row, const uint8_t *above, size_t size, size_t step,
                      uint8_t *restrict out) {
     (void)step;
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         out[i] = (uint8_t)(row[i] - above[i]);
+    }
 }
 
 static void average_apply(const uint8_t *row, const uint8_t *above, size_t size, size_t step,
                           uint8_t *restrict out) {
     const uint8_t *left = row - step;
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         out[i] = (uint8_t)(row[i] - (left[i] + above[i]) / 2);
+    }
 }
 
 static int16_t distance(int16_t a, int16_t b) {
@@ -65,8 +68,9 @@ static uint8_t paeth(int16_t left, int16_t up, int16_t corner) {
 static void paeth_apply(const uint8_t *row, const uint8_t *above, size_t size, size_t step,
                         uint8_t *restrict out) {
     const uint8_t *left = row - step, *corner = above - step;
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         out[i] = (uint8_t)(row[i] - paeth(left[i], above[i], corner[i]));
+    }
 }
 
 static filter_fn *const filters[FILTER_COUNT] = {none_apply, sub_apply, up_apply, average_apply,
@@ -79,7 +83,7 @@ static void row_filter(enum filter filter, const uint8_t *row, const uint8_t *ab
         unsigned up = filter >= FILTER_UP ? above[i] : 0; /* Paeth takes it, average half of it */
         out[i] = (uint8_t)(row[i] - (filter == FILTER_AVERAGE ? up / 2 : up));
     }
-    filters[filter](row + step, above ? above + step : NULL, size - step, step, out + step);
+    filters[filter](row + step, above != NULL ? above + step : NULL, size - step, step, out + step);
 }
 
 static uint64_t magnitudes_sum(const uint8_t *bytes, size_t size) {
@@ -97,8 +101,9 @@ static uint64_t magnitudes_sum(const uint8_t *bytes, size_t size) {
     memcpy(halves, &sums, 16);
     sum = halves[0] + halves[1];
 #endif
-    for (; i < size; i++)
+    for (; i < size; i++) {
         sum += bytes[i] < 128 ? bytes[i] : 256u - bytes[i];
+    }
     return sum;
 }
 
@@ -110,7 +115,7 @@ static void row_weigh(const uint8_t *row, const uint8_t *above, size_t size, siz
         size_t part = size - at < STRETCH ? size - at : STRETCH;
         sums[FILTER_NONE] += magnitudes_sum(row + at, part);
         for (unsigned filter = FILTER_SUB; filter < count; filter++) {
-            filters[filter](row + at, above ? above + at : NULL, part, step, left);
+            filters[filter](row + at, above != NULL ? above + at : NULL, part, step, left);
             sums[filter] += magnitudes_sum(left, part);
         }
     }
@@ -119,9 +124,11 @@ static void row_weigh(const uint8_t *row, const uint8_t *above, size_t size, siz
 /* The least sum; of equals the last one. */
 static enum filter filter_least(const uint64_t *sums, unsigned count) {
     unsigned best = 0;
-    for (unsigned filter = 1; filter < count; filter++)
-        if (sums[filter] <= sums[best])
+    for (unsigned filter = 1; filter < count; filter++) {
+        if (sums[filter] <= sums[best]) {
             best = filter;
+        }
+    }
     return (enum filter)best;
 }
 
@@ -132,8 +139,9 @@ size_t rows_scratch(const struct png_rows *rows) {
 /* A row in the byte order of PNG; it stays until the one after the next is asked for. */
 static const uint8_t *row_take(const struct png_rows *rows, size_t y, uint8_t *scratch) {
     const uint8_t *row = rows->pixels + y * rows->size;
-    if (!rows->swap)
+    if (!rows->swap) {
         return row;
+    }
     uint8_t *line = scratch + (y & 1) * rows->size;
     for (size_t i = 0; i < rows->size; i += 2) {
         uint16_t sample;
@@ -158,8 +166,9 @@ static enum filter row_choose(const struct png_rows *rows, const uint8_t *row,
                               const uint8_t *above) {
     uint64_t sums[FILTER_COUNT] = {0};
     unsigned count = rows->choice == FILTERS_ALL ? FILTER_COUNT : FILTER_UP + 1;
-    if (!above)
+    if (above == NULL) {
         count = FILTER_SUB + 1;
+    }
     row_weigh(row, above, rows->size, rows->step, count, sums);
     return filter_least(sums, count);
 }
@@ -168,14 +177,16 @@ void rows_filter(const struct png_rows *rows, size_t first, size_t count, uint8_
                  uint8_t *out) {
     enum filter filter = FILTER_NONE, common = FILTER_NONE;
     const uint8_t *above = first > 0 ? row_take(rows, first - 1, scratch) : NULL;
-    if (rows->choice == FILTERS_ONE)
+    if (rows->choice == FILTERS_ONE) {
         common = rows_choose(rows, first, count);
+    }
     for (size_t y = first; y < first + count; y++) {
         const uint8_t *row = row_take(rows, y, scratch);
-        if (rows->choice == FILTERS_FEW || rows->choice == FILTERS_ALL)
+        if (rows->choice == FILTERS_FEW || rows->choice == FILTERS_ALL) {
             filter = row_choose(rows, row, above);
-        else
-            filter = above || common != FILTER_UP ? common : FILTER_SUB;
+        } else {
+            filter = above != NULL || common != FILTER_UP ? common : FILTER_SUB;
+        }
         *out = (uint8_t)filter;
         row_filter(filter, row, above, rows->size, rows->step, out + 1);
         out += rows->size + 1;

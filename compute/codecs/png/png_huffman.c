@@ -35,8 +35,9 @@ static void depths_count(const uint64_t *keys, unsigned leaves, unsigned limit, 
     }
     depths[nodes - 1] = 0;
     for (unsigned node = nodes; node-- > 0;) {
-        if (node + 1 < nodes)
+        if (node + 1 < nodes) {
             depths[node] = (uint16_t)(depths[parents[node]] + 1);
+        }
         at[depths[node] < limit ? depths[node] + 1u : limit] += children[node];
     }
 }
@@ -44,12 +45,14 @@ static void depths_count(const uint64_t *keys, unsigned leaves, unsigned limit, 
 /* Cutting to the limit has overfilled the code: lengthens others until it is complete again. */
 static void depths_fit(unsigned limit, unsigned *at) {
     uint32_t used = 0, room = 1u << limit;
-    for (unsigned length = 1; length <= limit; length++)
+    for (unsigned length = 1; length <= limit; length++) {
         used += at[length] << (limit - length);
+    }
     for (; used > room; used--) {
         unsigned length = limit - 1;
-        while (at[length] == 0)
+        while (at[length] == 0) {
             length--;
+        }
         at[limit]--; /* it moves under the shorter code, which becomes two */
         at[length]--;
         at[length + 1] += 2;
@@ -59,15 +62,17 @@ static void depths_fit(unsigned limit, unsigned *at) {
 /* One pass of the sort: by the byte of the counts that begins at bit `shift`. */
 static void keys_pass(const uint64_t *keys, unsigned count, unsigned shift, uint64_t *sorted) {
     unsigned places[256] = {0}, next = 0;
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         places[keys[i] >> shift & 255]++;
+    }
     for (unsigned digit = 0; digit < 256; digit++) {
         unsigned here = places[digit];
         places[digit] = next;
         next += here;
     }
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         sorted[places[keys[i] >> shift & 255]++] = keys[i];
+    }
 }
 
 /* Sorts keys, whose symbols ascend already, by their counts; `most` is no less than any count. */
@@ -79,8 +84,9 @@ static void keys_order(uint64_t *keys, unsigned count, uint32_t most) {
         to = from;
         from = sorted;
     }
-    if (from != keys)
+    if (from != keys) {
         memcpy(keys, from, count * sizeof *keys);
+    }
 }
 
 void huffman_lengths(const uint32_t *counts, unsigned symbols, unsigned limit, uint8_t *lengths) {
@@ -100,9 +106,11 @@ void huffman_lengths(const uint32_t *counts, unsigned symbols, unsigned limit, u
     } else {
         at[1] = used;
     }
-    for (unsigned length = limit, key = 0; length > 0; length--)
-        for (unsigned i = 0; i < at[length]; i++)
+    for (unsigned length = limit, key = 0; length > 0; length--) {
+        for (unsigned i = 0; i < at[length]; i++) {
             lengths[keys[key++] & ((1u << SYMBOL_BITS) - 1)] = (uint8_t)length;
+        }
+    }
 }
 
 static uint16_t code_reverse(unsigned code, unsigned length) {
@@ -115,11 +123,14 @@ static uint16_t code_reverse(unsigned code, unsigned length) {
 
 void huffman_codes(const uint8_t *lengths, unsigned symbols, uint16_t *codes) {
     unsigned next[HUFFMAN_LENGTH_MAX + 2] = {0}, at[HUFFMAN_LENGTH_MAX + 1] = {0};
-    for (unsigned symbol = 0; symbol < symbols; symbol++)
+    for (unsigned symbol = 0; symbol < symbols; symbol++) {
         at[lengths[symbol]]++;
+    }
     at[0] = 0;
-    for (unsigned length = 1; length <= HUFFMAN_LENGTH_MAX; length++)
+    for (unsigned length = 1; length <= HUFFMAN_LENGTH_MAX; length++) {
         next[length + 1] = (next[length] + at[length]) << 1;
-    for (unsigned symbol = 0; symbol < symbols; symbol++)
+    }
+    for (unsigned symbol = 0; symbol < symbols; symbol++) {
         codes[symbol] = code_reverse(next[lengths[symbol]]++, lengths[symbol]); /* length 0: 0 */
+    }
 }

@@ -29,8 +29,9 @@ static inline uint32_t color_at(const uint8_t *rgb) {
 }
 
 static void table_init(struct table *table, uint32_t color) {
-    for (size_t i = 0; i < SLOTS; i++)
+    for (size_t i = 0; i < SLOTS; i++) {
         table->slots[i] = color;
+    }
     table->colors[0] = color;
     table->count = 1;
 }
@@ -44,8 +45,9 @@ static unsigned table_search(struct table *table, uint32_t color) {
     uint32_t at = slot_first(color);
     while ((table->slots[at] & COLOR) != color) {
         if (table->slots[at] == table->colors[0]) {
-            if (table->count == PALETTE_MAX)
+            if (table->count == PALETTE_MAX) {
                 return PALETTE_MAX;
+            }
             table->slots[at] = color | (uint32_t)table->count << 24;
             table->colors[table->count] = color;
             return table->count++;
@@ -58,8 +60,9 @@ static unsigned table_search(struct table *table, uint32_t color) {
 static inline bool pixel_find(struct table *table, uint32_t color, uint8_t *index) {
     uint32_t slot = table->slots[slot_first(color)];
     unsigned found = slot >> 24;
-    if ((slot & COLOR) != color)
+    if ((slot & COLOR) != color) {
         found = table_search(table, color);
+    }
     *index = (uint8_t)found;
     return found < PALETTE_MAX;
 }
@@ -77,8 +80,9 @@ static inline bool group_find(struct table *table, const uint8_t *rgb, uint8_t *
 #if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
         four = __builtin_bswap32(four);
 #endif
-        if (!pixel_find(table, four & COLOR, indices + k))
+        if (!pixel_find(table, four & COLOR, indices + k)) {
             return false;
+        }
     }
     return true;
 }
@@ -86,14 +90,17 @@ static inline bool group_find(struct table *table, const uint8_t *rgb, uint8_t *
 static bool pixels_find(struct table *table, const uint8_t *rgb, size_t count, uint8_t *indices) {
     size_t i = 0;
     for (; i + GROUP < count; i += GROUP) {
-        if (i > 0 && group_repeats(rgb + 3 * i))
+        if (i > 0 && group_repeats(rgb + 3 * i)) {
             memset(indices + i, indices[i - 1], GROUP);
-        else if (!group_find(table, rgb + 3 * i, indices + i))
+        } else if (!group_find(table, rgb + 3 * i, indices + i)) {
             return false;
+        }
     }
-    for (; i < count; i++)
-        if (!pixel_find(table, color_at(rgb + 3 * i), indices + i))
+    for (; i < count; i++) {
+        if (!pixel_find(table, color_at(rgb + 3 * i), indices + i)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -101,9 +108,11 @@ static bool pixels_find(struct table *table, const uint8_t *rgb, size_t count, u
 static bool pixels_sample(struct table *table, const uint8_t *rgb, size_t count) {
     uint8_t indices[GROUP];
     size_t one_in = count < LARGE ? 4 : 16;
-    for (size_t i = 0; i + GROUP < count; i += GROUP * one_in)
-        if (!group_find(table, rgb + 3 * i, indices))
+    for (size_t i = 0; i + GROUP < count; i += GROUP * one_in) {
+        if (!group_find(table, rgb + 3 * i, indices)) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -118,18 +127,21 @@ static void table_sort(struct table *table) {
     }
     keys_sort(keys, count);
     table_init(table, keys[0] & COLOR);
-    for (unsigned i = 1; i < count; i++)
+    for (unsigned i = 1; i < count; i++) {
         table_search(table, keys[i] & COLOR);
+    }
 }
 
 bool palette_find(const uint8_t *rgb, size_t count, struct palette *palette, uint8_t *indices) {
     struct table table;
     table_init(&table, color_at(rgb));
-    if (!pixels_sample(&table, rgb, count))
+    if (!pixels_sample(&table, rgb, count)) {
         return false;
+    }
     table_sort(&table);
-    if (!pixels_find(&table, rgb, count, indices))
+    if (!pixels_find(&table, rgb, count, indices)) {
         return false;
+    }
     palette->count = table.count;
     for (unsigned i = 0; i < table.count; i++) {
         palette->colors[i][0] = (uint8_t)table.colors[i];

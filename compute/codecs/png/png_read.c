@@ -53,8 +53,9 @@ static void quantum_find(const struct source *source, uint64_t at, struct quantu
     if (quantum->scale != 0 || memcmp(chunk + 4, "tEXt", 4) != 0 || size <= sizeof key ||
         size > sizeof key + QUANTUM_MAX || source->size - at < size + 12 ||
         memcmp(chunk + 8, key, sizeof key) != 0 ||
-        libdeflate_crc32(0, chunk + 4, size + 4) != big32(chunk + 8 + size))
+        libdeflate_crc32(0, chunk + 4, size + 4) != big32(chunk + 8 + size)) {
         return;
+    }
     quantum_read((const char *)chunk + 8 + sizeof key, size - sizeof key, quantum);
 }
 
@@ -65,16 +66,20 @@ static enum kiln_status pixels_find(const struct source *source, uint64_t *where
     uint64_t at = 33;
     *transparent = false;
     for (int i = 0; i < CHUNKS_MAX; i++) {
-        if (at + 8 > source->size)
+        if (at + 8 > source->size) {
             return source_broken(source, "the PNG ends before its pixels start");
+        }
         const uint8_t *chunk = source->bytes + at;
         *where = at;
-        if (memcmp(chunk + 4, "IDAT", 4) == 0)
+        if (memcmp(chunk + 4, "IDAT", 4) == 0) {
             return KILN_OK;
-        if (memcmp(chunk + 4, "IEND", 4) == 0)
+        }
+        if (memcmp(chunk + 4, "IEND", 4) == 0) {
             return source_broken(source, "the PNG has no pixels");
-        if (memcmp(chunk + 4, "tRNS", 4) == 0)
+        }
+        if (memcmp(chunk + 4, "tRNS", 4) == 0) {
             *transparent = true;
+        }
         quantum_find(source, at, quantum);
         at += 12 + (uint64_t)big32(chunk);
     }
@@ -95,29 +100,35 @@ static enum kiln_status header_read(const struct source *source, struct header *
     static const uint8_t channels[7] = {
         [GREY] = 1, [RGB] = 3, [PALETTE] = 3, [GREY_ALPHA] = 2, [RGB_ALPHA] = 4};
     const uint8_t *bytes = source->bytes;
-    if (source->size < 33)
+    if (source->size < 33) {
         return source_broken(source, "the PNG ends inside its header");
-    if (memcmp(bytes, start, 16) != 0)
+    }
+    if (memcmp(bytes, start, 16) != 0) {
         return source_broken(source, "the PNG does not start as it must");
-    if (libdeflate_crc32(0, bytes + 12, 17) != big32(bytes + 29))
+    }
+    if (libdeflate_crc32(0, bytes + 12, 17) != big32(bytes + 29)) {
         return source_broken(source, "the PNG's header has a wrong checksum");
+    }
     unsigned depth = bytes[24], color = bytes[25];
     header->width = big32(bytes + 16);
     header->height = big32(bytes + 20);
     if (header->width == 0 || header->height == 0 || header->width > PNG_UINT_31_MAX ||
-        header->height > PNG_UINT_31_MAX)
+        header->height > PNG_UINT_31_MAX) {
         return source_broken(source, "the PNG's width and height must be from 1 to 2^31 - 1");
-    if (!depth_allowed(color, depth) || bytes[26] != 0 || bytes[27] != 0 || bytes[28] > 1)
+    }
+    if (!depth_allowed(color, depth) || bytes[26] != 0 || bytes[27] != 0 || bytes[28] > 1) {
         return source_broken(source, "the PNG's header is not one that PNG knows");
+    }
     bool transparent;
     uint64_t at = 0;
     header->quantum = (struct quantum){0};
     enum kiln_status status = pixels_find(source, &at, &transparent, &header->quantum);
     unsigned stored = color == PALETTE ? 1 : channels[color];
     if (status == KILN_OK &&
-        !pixels_fit(source, at, header->width, header->height, (uint64_t)stored * depth))
+        !pixels_fit(source, at, header->width, header->height, (uint64_t)stored * depth)) {
         status = source_broken(source, "the PNG is too short for its %u × %u pixels", header->width,
                                header->height);
+    }
     header->interlaced = bytes[28] == 1;
     header->depth = depth == 16 ? 16 : 8;
     header->channels = channels[color] + (transparent && color <= PALETTE);
@@ -136,8 +147,9 @@ static void info_fill(const struct header *header, struct image_info *info) {
 enum kiln_status png_probe(const struct source *source, struct image_info *info) {
     struct header header;
     enum kiln_status status = header_read(source, &header);
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         info_fill(&header, info);
+    }
     return status;
 }
 
@@ -164,8 +176,9 @@ struct decoder {
 static void feed(png_structp png, png_bytep out, size_t size) {
     struct decoder *decoder = png_get_io_ptr(png);
     const uint8_t *next = decoder->source->bytes + decoder->at;
-    if (size > decoder->source->size - decoder->at)
+    if (size > decoder->source->size - decoder->at) {
         png_error(png, "it ends too early");
+    }
     if (decoder->at == 0) {
         decoder->end = size; /* the signature */
     } else if (decoder->at >= decoder->end && size == 8) {
@@ -173,8 +186,9 @@ static void feed(png_structp png, png_bytep out, size_t size) {
         decoder->pixels_chunk = memcmp(next + 4, "IDAT", 4) == 0;
     } else if (decoder->pixels_chunk && decoder->left == 0) {
         decoder->after += size;
-        if (decoder->after > PIECE)
+        if (decoder->after > PIECE) {
             png_error(png, "its stream goes on after the last row");
+        }
     }
     memcpy(out, next, size);
     decoder->at += size;
@@ -191,11 +205,14 @@ static void row_count(png_structp png, png_row_infop info, png_bytep data) {
 /* Rows in the stream: those of each pass that has any. */
 static uint64_t rows_in_stream(const struct header *header) {
     uint64_t rows = 0;
-    if (!header->interlaced)
+    if (!header->interlaced) {
         return header->height;
-    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
-        if (PNG_PASS_COLS(header->width, pass) > 0)
+    }
+    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++) {
+        if (PNG_PASS_COLS(header->width, pass) > 0) {
             rows += PNG_PASS_ROWS(header->height, pass);
+        }
+    }
     return rows;
 }
 
@@ -226,8 +243,9 @@ static bool transforms_set(struct decoder *decoder) {
     png_structp png = decoder->png;
     const struct header *header = decoder->header;
     png_set_expand(png);
-    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && header->depth == 16)
+    if (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && header->depth == 16) {
         png_set_swap(png);
+    }
     png_set_interlace_handling(png);
     png_set_read_user_transform_fn(png, row_count);
     decoder->left = rows_in_stream(header);
@@ -250,30 +268,37 @@ static bool row_store(struct decoder *decoder, const uint8_t *pixels) {
 
 /* Every pass of an interlaced file goes over the whole picture. */
 static void interlaced_read(struct decoder *decoder) {
-    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++)
-        for (uint32_t y = 0; y < decoder->header->height; y++)
+    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++) {
+        for (uint32_t y = 0; y < decoder->header->height; y++) {
             png_read_row(decoder->png, decoder->pixels + y * decoder->row_size, NULL);
+        }
+    }
 }
 
 /* The frame that libpng's errors return to; it owns nothing. */
 static void decode(struct decoder *decoder) {
-    if (setjmp(png_jmpbuf(decoder->png)))
+    if (setjmp(png_jmpbuf(decoder->png))) {
         return;
+    }
     limits_set(decoder);
     png_set_read_fn(decoder->png, decoder, feed);
     png_read_info(decoder->png, decoder->info);
-    if (!transforms_set(decoder))
+    if (!transforms_set(decoder)) {
         png_error(decoder->png, "its chunks contradict its header");
-    if (decoder->header->interlaced)
+    }
+    if (decoder->header->interlaced) {
         interlaced_read(decoder);
+    }
     for (uint32_t y = 0; y < decoder->header->height; y++) {
         uint8_t *pixels = decoder->pixels;
-        if (decoder->header->interlaced)
+        if (decoder->header->interlaced) {
             pixels += y * decoder->row_size;
-        else
+        } else {
             png_read_row(decoder->png, pixels, NULL);
-        if (!row_store(decoder, pixels))
+        }
+        if (!row_store(decoder, pixels)) {
             return;
+        }
     }
     png_read_end(decoder->png, NULL);
 }
@@ -284,25 +309,29 @@ enum kiln_status png_decode(const struct source *source, const struct image_info
     struct image_info now;
     size_t total;
     enum kiln_status status = header_read(source, &header);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     info_fill(&header, &now);
-    if (!image_info_equal(&now, info))
+    if (!image_info_equal(&now, info)) {
         return source_broken(source, "the PNG's header has changed");
+    }
 
     struct decoder decoder = {.source = source, .header = &header, .sink = sink};
     decoder.status = KILN_OK;
     decoder.row_size = (size_t)header.width * header.channels * (header.depth / 8);
     if (__builtin_mul_overflow(decoder.row_size, header.interlaced ? (size_t)header.height : 1,
-                               &total))
+                               &total)) {
         return KILN_NO_MEMORY;
+    }
     decoder.pixels = calloc(total, 1); /* passes of an interlaced file leave gaps at first */
     decoder.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &decoder, complain, ignore);
-    decoder.info = decoder.png ? png_create_info_struct(decoder.png) : NULL;
-    if (decoder.pixels && decoder.info)
+    decoder.info = decoder.png != NULL ? png_create_info_struct(decoder.png) : NULL;
+    if (decoder.pixels != NULL && decoder.info != NULL) {
         decode(&decoder);
-    else
+    } else {
         decoder.status = KILN_NO_MEMORY;
+    }
     png_destroy_read_struct(&decoder.png, &decoder.info, NULL);
     free(decoder.pixels);
     return decoder.status;

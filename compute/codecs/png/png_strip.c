@@ -21,24 +21,27 @@ struct strip_scratch {
 };
 
 size_t strip_rows(size_t row_size, size_t height, bool indexed) {
-    if (indexed)
+    if (indexed) {
         return png_strip_rows(row_size, height);
+    }
     size_t rows = STRIP_BYTES / (row_size + 1);
     return rows ? rows : 1;
 }
 
 uint64_t strip_bound(size_t row_size, size_t count, bool indexed) {
     uint64_t size = ((uint64_t)row_size + 1) * count, whole = size / PNG_PIECE;
-    if (!indexed)
+    if (!indexed) {
         return blocks_bound(size);
+    }
     return whole * blocks_bound(PNG_PIECE) + blocks_bound(size % PNG_PIECE);
 }
 
 struct strip_scratch *strip_scratch_create(const struct png_rows *rows, size_t count) {
     size_t filtered = BLOCK_BEFORE + count * (rows->size + 1) + BLOCK_BEHIND;
     struct strip_scratch *scratch = malloc(sizeof *scratch + filtered + rows_scratch(rows));
-    if (scratch)
+    if (scratch != NULL) {
         scratch->lines = scratch->bytes + filtered;
+    }
     return scratch;
 }
 
@@ -58,8 +61,9 @@ size_t strip_write(const struct png_rows *rows, size_t first, size_t count, bool
         size_t part = size - at < piece ? size - at : piece;
         size_t more = blocks_write(filtered + at, part, last && part == size - at, &scratch->block,
                                    out + written, room - written);
-        if (more == 0)
+        if (more == 0) {
             return 0;
+        }
         written += more;
     }
     return written;

@@ -35,8 +35,9 @@ struct png_source {
 /* Bytes of the filtered rows; 0 on overflow. */
 static uint64_t rows_size(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth) {
     uint64_t row = (uint64_t)width * channels * (depth / 8), total;
-    if (row >= CHUNK_MAX || __builtin_mul_overflow(row + 1, (uint64_t)height, &total))
+    if (row >= CHUNK_MAX || __builtin_mul_overflow(row + 1, (uint64_t)height, &total)) {
         return 0;
+    }
     return total;
 }
 
@@ -45,22 +46,25 @@ static uint64_t strips_bound(uint64_t row_size, uint32_t height, bool indexed) {
     uint64_t each = strip_rows(row_size, height, indexed);
     uint64_t whole = height / each, left = height % each;
     uint64_t size = whole * strip_bound(row_size, each, indexed);
-    if (left > 0)
+    if (left > 0) {
         size += strip_bound(row_size, left, indexed);
+    }
     return size + ZLIB_HEADER + ZLIB_TRAILER;
 }
 
 uint64_t png_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t depth) {
     uint64_t rows = rows_size(width, height, channels, depth);
-    if (rows == 0 || rows >= CHUNK_MAX)
+    if (rows == 0 || rows >= CHUNK_MAX) {
         return 0;
+    }
     /* One channel may be indices, in smaller strips. What RGB saves as indices is more than that.
      */
     uint64_t fast = strips_bound(rows / height - 1, height, channels == 1 && depth == 8);
     uint64_t small = libdeflate_zlib_compress_bound(NULL, (size_t)rows) + CHUNK;
     uint64_t data = fast > small ? fast : small;
-    if (data > CHUNK_MAX)
+    if (data > CHUNK_MAX) {
         return 0;
+    }
     /* A palette takes 780 bytes at most, and saves twice PALETTE_PIXELS_MIN. */
     return 8 + CHUNK + 13 + TEXTS_MAX + CHUNK + data + CHUNK;
 }
@@ -73,17 +77,19 @@ static enum kiln_status source_init(struct png_source *source, const struct pict
                                            .size = picture->width * step,
                                            .step = step,
                                            .swap = picture->depth == 16}};
-    if (picture->palette) {
+    if (picture->palette != NULL) {
         source->indexed = true;
         source->palette.count = 256;
         memcpy(source->palette.colors, picture->palette, 3 * 256);
         return KILN_OK;
     }
-    if (picture->channels != 3 || picture->depth != 8 || pixels < PALETTE_PIXELS_MIN)
+    if (picture->channels != 3 || picture->depth != 8 || pixels < PALETTE_PIXELS_MIN) {
         return KILN_OK;
+    }
     source->indices = malloc(pixels);
-    if (!source->indices)
+    if (source->indices == NULL) {
         return KILN_NO_MEMORY;
+    }
     if (palette_find(picture->pixels, pixels, &source->palette, source->indices)) {
         source->indexed = true;
         source->rows.pixels = source->indices;
@@ -143,13 +149,15 @@ static enum kiln_status strips_put(struct output *output, const struct strips *s
     uint64_t size = ZLIB_HEADER + ZLIB_TRAILER;
     uint32_t adler = 1;
     for (size_t i = 0; i < strips->count; i++) {
-        if (strips->strip[i].size == 0)
+        if (strips->strip[i].size == 0) {
             return KILN_INTERNAL;
+        }
         size += strips->strip[i].size;
     }
     uint8_t *data = chunk_open(output, "IDAT", size);
-    if (!data || size > CHUNK_MAX)
+    if (data == NULL || size > CHUNK_MAX) {
         return KILN_INTERNAL;
+    }
     uint8_t *at = data + ZLIB_HEADER;
     for (size_t i = 0; i < strips->count; i++) {
         const struct strip *strip = &strips->strip[i];
@@ -168,35 +176,42 @@ static enum kiln_status strips_put(struct output *output, const struct strips *s
 static enum kiln_status strips_init(struct strips *strips, int width) {
     strips->strip = calloc(strips->count, sizeof *strips->strip);
     strips->scratch = calloc((size_t)width, sizeof *strips->scratch);
-    if (!strips->strip || !strips->scratch)
+    if (strips->strip == NULL || strips->scratch == NULL) {
         return KILN_NO_MEMORY;
-    for (int i = 0; i < width; i++)
-        if (!(strips->scratch[i] = strip_scratch_create(strips->rows, strips->each)))
+    }
+    for (int i = 0; i < width; i++) {
+        if ((strips->scratch[i] = strip_scratch_create(strips->rows, strips->each)) == NULL) {
             return KILN_NO_MEMORY;
+        }
+    }
     return KILN_OK;
 }
 
 static void strips_finish(struct strips *strips, int width) {
-    for (int i = 0; strips->scratch && i < width; i++)
+    for (int i = 0; strips->scratch != NULL && i < width; i++) {
         strip_scratch_destroy(strips->scratch[i]);
+    }
     free(strips->scratch);
     free(strips->strip);
 }
 
 static void strips_run(struct strips *strips, struct thread_pool *pool) {
-    if (pool)
+    if (pool != NULL) {
         thread_pool_run(pool, strip_run, strips, strips->count);
-    else
-        for (size_t i = 0; i < strips->count; i++)
+    } else {
+        for (size_t i = 0; i < strips->count; i++) {
             strip_run(strips, i, 0);
+        }
+    }
 }
 
 /* Room for all strips at their longest, or the caller's buffer is not as large as png_bound. */
 static uint8_t *staging(const struct output *output, const struct strips *strips, uint8_t **own) {
     uint64_t head = CHUNK_DATA + ZLIB_HEADER, room = output->capacity - output->at;
     uint64_t size = strips->count * strips->pitch;
-    if (room > head && room - head >= size)
+    if (room > head && room - head >= size) {
         return output->bytes + output->at + head;
+    }
     return *own = malloc(size);
 }
 
@@ -212,11 +227,12 @@ static enum kiln_status fast_write(struct output *output, struct png_source *sou
     strips.count = (strips.height + strips.each - 1) / strips.each;
     strips.pitch = strip_bound(size, strips.each, strips.indexed);
     pool = strips.count > 1 ? pool : NULL; /* one strip needs one thread's scratch only */
-    int width = pool ? thread_pool_width(pool) : 1;
+    int width = pool != NULL ? thread_pool_width(pool) : 1;
     enum kiln_status status = strips_init(&strips, width);
     strips.base = staging(output, &strips, &own);
-    if (!strips.base)
+    if (strips.base == NULL) {
         status = KILN_NO_MEMORY;
+    }
     if (status == KILN_OK) {
         strips_run(&strips, pool);
         status = strips_put(output, &strips);
@@ -242,24 +258,29 @@ static enum kiln_status small_write(struct output *output, struct png_source *so
     struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(level);
     uint8_t *other = NULL, *filtered = malloc((source->rows.size + 1) * source->picture->height +
                                               rows_scratch(&source->rows));
-    if (!compressor || !filtered)
+    if (compressor == NULL || filtered == NULL) {
         goto out;
+    }
     status = KILN_INTERNAL;
     uint8_t *data = chunk_open(output, "IDAT", 0);
-    if (!data)
+    if (data == NULL) {
         goto out;
+    }
     uint64_t room = output->capacity - output->at - CHUNK;
     size_t size = rows_deflate(compressor, source, source->indexed ? FILTERS_NONE : FILTERS_ALL,
                                filtered, data, room < CHUNK_MAX ? (size_t)room : CHUNK_MAX);
-    if (size == 0)
+    if (size == 0) {
         goto out;
+    }
     if (source->indexed) {
         status = KILN_NO_MEMORY;
-        if (!(other = malloc(size)))
+        if ((other = malloc(size)) == NULL) {
             goto out;
+        }
         size_t again = rows_deflate(compressor, source, FILTERS_ONE, filtered, other, size - 1);
-        if (again > 0)
+        if (again > 0) {
             memcpy(data, other, size = again);
+        }
     }
     chunk_close(output, (uint32_t)size);
     status = KILN_OK;
@@ -276,19 +297,23 @@ static enum kiln_status file_write(const struct picture *picture, const struct i
                                    uint64_t capacity, uint64_t *size) {
     struct output output = {.bytes = out, .capacity = capacity};
     struct png_source source;
-    if (png_bound(picture->width, picture->height, picture->channels, picture->depth) == 0)
+    if (png_bound(picture->width, picture->height, picture->channels, picture->depth) == 0) {
         return KILN_INTERNAL;
+    }
     enum kiln_status status = source_init(&source, picture);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     head_write(&output, picture, texts, source.palette.colors[0],
                source.indexed ? source.palette.count : 0);
-    if (output.full)
+    if (output.full) {
         status = KILN_INTERNAL;
-    else
+    } else {
         status = level ? small_write(&output, &source, level) : fast_write(&output, &source, pool);
-    if (status == KILN_OK)
+    }
+    if (status == KILN_OK) {
         status = tail_write(&output);
+    }
     *size = output.at;
     source_finish(&source);
     return status;

@@ -131,31 +131,37 @@ static uint32_t depth_of(const struct jacobi_params *params) {
 static void method_settle(struct jacobi_params *params, const struct limits *limits,
                           struct complaints *complaints) {
     bool tolerant = !isnan(params->tolerance), counted = params->iterations != FIELD_ABSENT;
-    if (!counted)
+    if (!counted) {
         params->iterations = ITERATIONS;
+    }
     if (!counted && !tolerant &&
-        (params->method == FIELD_UNCHOSEN || params->method == METHOD_AUTO))
+        (params->method == FIELD_UNCHOSEN || params->method == METHOD_AUTO)) {
         params->method = METHOD_DIRECT;
-    if (params->method == FIELD_UNCHOSEN)
+    }
+    if (params->method == FIELD_UNCHOSEN) {
         params->method = METHOD_SWEEPS;
-    if (params->method == METHOD_AUTO)
+    }
+    if (params->method == METHOD_AUTO) {
         params->method =
             tolerant || params->iterations <= AUTO_SWEEPS ? METHOD_SWEEPS : METHOD_EXACT;
+    }
     if (params->method == METHOD_SWEEPS) {
         if ((uint64_t)params->iterations > limits->max_iterations &&
-            !complaints_about(complaints, "iterations", "method", NULL))
+            !complaints_about(complaints, "iterations", "method", NULL)) {
             complaints_add(complaints, "iterations",
                            "must be at most %" PRIu64
                            " on this daemon (--max-iterations) with method=sweeps; "
                            "method=exact has no limit",
                            limits->max_iterations);
+        }
         return;
     }
-    if (tolerant)
+    if (tolerant) {
         complaints_add(complaints, "tolerance",
                        "is for sweeps: %s takes no time by the sweep that stopping early could "
                        "save; use sweeps or auto, or leave it out",
                        methods[params->method]);
+    }
     if (params->method == METHOD_DIRECT) {
         params->iterations = 0;
         params->initial = INITIAL_LAPLACIAN;
@@ -165,12 +171,15 @@ static void method_settle(struct jacobi_params *params, const struct limits *lim
 /* What the request leaves open is what the picture says of itself. */
 static void quantum_settle(struct jacobi_params *params, const struct quantum *quantum) {
     bool told = quantum->scale != 0;
-    if (isnan(params->offset))
+    if (isnan(params->offset)) {
         params->offset = told ? quantum->offset : 0;
-    if (isnan(params->scale))
+    }
+    if (isnan(params->scale)) {
         params->scale = told ? quantum->scale : 1;
-    if (params->bits == FIELD_UNCHOSEN)
+    }
+    if (params->bits == FIELD_UNCHOSEN) {
         params->bits = told && quantum->bits == 16;
+    }
 }
 
 static void check(void *raw, const struct input *input, const uint8_t *data, enum format format,
@@ -181,16 +190,18 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     result_compression_settle(&params->compression, format);
     method_settle(params, limits, complaints);
     quantum_settle(params, &input->image.quantum);
-    if (params->scale == 0)
+    if (params->scale == 0) {
         complaints_add(complaints, "scale", "must not be 0");
+    }
 }
 
 static enum kiln_status plan(const void *raw, const struct input *input, enum format format,
                              struct plan *plan) {
     const struct jacobi_params *params = raw;
     struct planes planes;
-    if (!planes_shape(input, sample_of(params), &planes))
+    if (!planes_shape(input, sample_of(params), &planes)) {
         return KILN_JOB_TOO_LARGE;
+    }
     plan->result_bytes = planes_bound(&planes, format, depth_of(params),
                                       params->precision == PRECISION_FP64 ? 8 : 4);
     /* the Laplacian, the result, and two more to work in; closed forms work in fp64 */
@@ -250,8 +261,9 @@ static enum kiln_status sweeps_launch(struct task *task, const struct planes *b,
         .x = x,
         .report = task->backend->result(task->stream, report, sizeof *report),
     };
-    if (!args.report)
+    if (args.report == NULL) {
         return KILN_NO_MEMORY;
+    }
     enum kiln_status status = task->backend->launch(task->stream, KERNEL_JACOBI, &args);
     return status == KILN_OK
                ? task->backend->download(task->stream, report, args.report, sizeof *report)
@@ -282,22 +294,27 @@ static enum kiln_status compute(struct task *task, const struct planes *b, const
     const struct backend *backend = task->backend;
     struct stream *stream = task->stream;
     enum kiln_status status = backend->phase(stream, PHASE_UPLOAD);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     const void *device = backend->upload(stream, b->data, b->bytes);
-    if (!device)
+    if (device == NULL) {
         return KILN_NO_MEMORY;
-    if ((status = backend->phase(stream, PHASE_KERNEL)) != KILN_OK)
+    }
+    if ((status = backend->phase(stream, PHASE_KERNEL)) != KILN_OK) {
         return status;
+    }
     void *result = backend->result(stream, x->data, x->bytes);
-    if (!result)
+    if (result == NULL) {
         return KILN_NO_MEMORY;
+    }
     status = params->method == METHOD_SWEEPS ? sweeps_launch(task, b, device, result, report)
                                              : closed_launch(task, b, device, result, report);
     if (status != KILN_OK || (status = backend->phase(stream, PHASE_DOWNLOAD)) != KILN_OK ||
         (status = backend->download(stream, x->data, result, x->bytes)) != KILN_OK ||
-        (status = backend->wait(stream)) != KILN_OK)
+        (status = backend->wait(stream)) != KILN_OK) {
         return status;
+    }
     return backend->phase(stream, PHASE_ENCODE);
 }
 
@@ -332,8 +349,9 @@ static void number_member(struct text *text, const char *name, double value) {
 
 /* What is left of the slowest mode after so many sweeps: the largest |L|^n (kernels/spectral.h). */
 static double convergence(const struct planes *x, int32_t method, int64_t sweeps) {
-    if (method == METHOD_DIRECT)
+    if (method == METHOD_DIRECT) {
         return 0;
+    }
     double down = sin(M_PI / (2 * ((double)x->height + 1)));
     double across = sin(M_PI / (2 * ((double)x->width + 1)));
     double q = fmin(down * down + across * across, 1);
@@ -344,7 +362,7 @@ static void convergence_members(struct text *text, const struct planes *x, int32
                                 int64_t sweeps) {
     double left = convergence(x, method, sweeps);
     number_member(text, "convergence", left);
-    if (left > REMARK_CONVERGED)
+    if (left > REMARK_CONVERGED) {
         text_format(text,
                     ",\"note\":\"Not converged: after %" PRId64
                     " sweeps %.1f%% of the slowest mode "
@@ -352,6 +370,7 @@ static void convergence_members(struct text *text, const struct planes *x, int32
                     "Laplacian belongs to. Ask for more iterations, or for method=direct, which "
                     "gives the limit.\"",
                     sweeps, 100 * left);
+    }
 }
 
 static enum kiln_status summarize(struct task *task, const struct planes *b, const struct planes *x,
@@ -384,20 +403,25 @@ static enum kiln_status run(struct task *task) {
     struct planes b, x;
     enum kiln_status status =
         planes_decode(task, task->input, sample_of(params), params->offset, params->scale, &b);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     x = b;
-    if ((status = planes_place(task, &x)) != KILN_OK)
+    if ((status = planes_place(task, &x)) != KILN_OK) {
         return status;
+    }
     struct jacobi_report *report = result_scratch(task, 1, sizeof *report);
-    if (!report)
+    if (report == NULL) {
         return result_no_memory(task);
-    if ((status = compute(task, &b, &x, report)) != KILN_OK)
+    }
+    if ((status = compute(task, &b, &x, report)) != KILN_OK) {
         return result_error(task, status);
+    }
     task->remarks.iterated = true;
     task->remarks.left = convergence(&x, params->method, report->sweeps);
-    if (task->format == FORMAT_JSON)
+    if (task->format == FORMAT_JSON) {
         return summarize(task, &b, &x, report);
+    }
     return planes_encode(task, fields, &x, &rule);
 }
 

@@ -70,21 +70,25 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     (void)data;
     planes_check(input, "image", limits, complaints);
     result_compression_settle(&params->compression, format);
-    if (params->scale == 0)
+    if (params->scale == 0) {
         complaints_add(complaints, "scale", "must not be 0");
-    if (isnan(params->offset))
+    }
+    if (isnan(params->offset)) {
         params->offset = format == FORMAT_NPY ? 0 : MIDDLE;
+    }
     bool room = params->offset >= ROOM && params->offset <= TOP - ROOM;
-    if (isnan(params->scale) && (format == FORMAT_NPY || input->image.depth == 8 || !room))
+    if (isnan(params->scale) && (format == FORMAT_NPY || input->image.depth == 8 || !room)) {
         params->scale = 1; /* else it is the values' to say */
+    }
 }
 
 static enum kiln_status plan(const void *raw, const struct input *input, enum format format,
                              struct plan *plan) {
     const struct laplacian_params *params = raw;
     struct planes planes;
-    if (!planes_shape(input, SAMPLE_DOUBLE, &planes))
+    if (!planes_shape(input, SAMPLE_DOUBLE, &planes)) {
         return KILN_JOB_TOO_LARGE;
+    }
     size_t element = result_sample(params, input) == SAMPLE_INT32 ? 4 : 8;
     plan->result_bytes = planes_bound(&planes, format, 16, element);
     plan->device_bytes = planes.bytes + planes.count * 8; /* integers widen at most to that */
@@ -113,8 +117,9 @@ static void estimate(const void *raw, const struct input *input, const uint8_t *
 
 /* The kernel's sums must not overflow: wide integers are looked through first. */
 static enum kiln_status exact_check(struct task *task, const struct planes *planes) {
-    if (planes->sample != SAMPLE_INT32 || task->input->image.depth <= 16)
+    if (planes->sample != SAMPLE_INT32 || task->input->image.depth <= 16) {
         return KILN_OK;
+    }
     const int32_t *values = planes->data;
     for (uint64_t i = 0; i < planes->count; i++) {
         if (values[i] < -EXACT_MAX || values[i] > EXACT_MAX) {
@@ -138,21 +143,26 @@ static enum kiln_status compute(struct task *task, const struct planes *x, const
         .real = x->sample == SAMPLE_DOUBLE,
     };
     enum kiln_status status = backend->phase(stream, PHASE_UPLOAD);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     args.x = backend->upload(stream, x->data, x->bytes);
-    if (!args.x)
+    if (args.x == NULL) {
         return KILN_NO_MEMORY;
-    if ((status = backend->phase(stream, PHASE_KERNEL)) != KILN_OK)
+    }
+    if ((status = backend->phase(stream, PHASE_KERNEL)) != KILN_OK) {
         return status;
+    }
     args.b = backend->result(stream, b->data, b->bytes);
-    if (!args.b)
+    if (args.b == NULL) {
         return KILN_NO_MEMORY;
+    }
     if ((status = backend->launch(stream, KERNEL_LAPLACIAN, &args)) != KILN_OK ||
         (status = backend->phase(stream, PHASE_DOWNLOAD)) != KILN_OK ||
         (status = backend->download(stream, b->data, args.b, b->bytes)) != KILN_OK ||
-        (status = backend->wait(stream)) != KILN_OK)
+        (status = backend->wait(stream)) != KILN_OK) {
         return status;
+    }
     return backend->phase(stream, PHASE_ENCODE);
 }
 
@@ -165,8 +175,9 @@ static enum kiln_status rescale(struct task *task, const struct laplacian_params
         wide.sample = SAMPLE_DOUBLE;
         wide.bytes = b->count * sizeof(double);
         enum kiln_status status = planes_place(task, &wide);
-        if (status != KILN_OK)
+        if (status != KILN_OK) {
             return status;
+        }
     }
     double *out = wide.data;
     for (uint64_t i = 0; i < b->count; i++) {
@@ -189,14 +200,17 @@ static double scale_choose(const struct planes *b, double offset) {
     int exponent;
     planes_range(b, &low, &high);
     double most = fmax(-low, high);
-    if (most == 0)
+    if (most == 0) {
         return 1;
+    }
     frexp(most / TOP, &exponent); /* a power of two or two below what is needed */
     exponent = exponent > -1000 ? exponent - 1 : -1000;
-    if (b->sample == SAMPLE_INT32 && exponent < 0)
+    if (b->sample == SAMPLE_INT32 && exponent < 0) {
         exponent = 0;
-    while (!fits(low, offset, ldexp(1, exponent)) || !fits(high, offset, ldexp(1, exponent)))
+    }
+    while (!fits(low, offset, ldexp(1, exponent)) || !fits(high, offset, ldexp(1, exponent))) {
         exponent++;
+    }
     return ldexp(1, exponent);
 }
 
@@ -205,8 +219,9 @@ static enum kiln_status picture_encode(struct task *task, const struct planes *b
     struct laplacian_params params = *(const struct laplacian_params *)task->params;
     const void *given = task->params;
     uint32_t depth = task->input->image.depth;
-    if (isnan(params.scale))
+    if (isnan(params.scale)) {
         params.scale = scale_choose(b, params.offset);
+    }
     const struct quantization rule = {.depth = 16,
                                       .offset = params.offset,
                                       .scale = params.scale,
@@ -226,20 +241,25 @@ static enum kiln_status run(struct task *task) {
     bool widen = array && result_sample(params, task->input) != sample;
     struct planes x, b;
     enum kiln_status status = planes_decode(task, task->input, sample, 0, 1, &x);
-    if (status != KILN_OK || (status = exact_check(task, &x)) != KILN_OK)
+    if (status != KILN_OK || (status = exact_check(task, &x)) != KILN_OK) {
         return status;
+    }
     b = x;
-    if (widen)
+    if (widen) {
         b.data = result_scratch(task, b.bytes, 1);
-    else if ((status = planes_place(task, &b)) != KILN_OK)
+    } else if ((status = planes_place(task, &b)) != KILN_OK) {
         return status;
-    if (!b.data)
+    }
+    if (b.data == NULL) {
         return result_no_memory(task);
-    if ((status = compute(task, &x, &b)) != KILN_OK)
+    }
+    if ((status = compute(task, &x, &b)) != KILN_OK) {
         return result_error(task, status);
+    }
     if (array && (params->scale != 1 || params->offset != 0) &&
-        (status = rescale(task, params, &b)) != KILN_OK)
+        (status = rescale(task, params, &b)) != KILN_OK) {
         return status;
+    }
     return array ? planes_encode(task, fields, &b, NULL) : picture_encode(task, &b);
 }
 

@@ -268,18 +268,20 @@ static const enum format accepts[] = {FORMAT_CSV, FORMAT_NPY, FORMAT_NONE};
 const double *lombscargle_array(const struct input *input, const uint8_t *data,
                                 const struct array_ref *array) {
     uint64_t numbers, bytes, end, limit;
-    if (!data || !array->count || array->offset % sizeof(double) ||
+    if (data == NULL || !array->count || array->offset % sizeof(double) ||
         __builtin_add_overflow(array->count, array->rows, &numbers) ||
         __builtin_mul_overflow(numbers, sizeof(double), &bytes) ||
         __builtin_add_overflow(array->offset, bytes, &end) ||
-        __builtin_add_overflow(input->offset, input->size, &limit) || end > limit)
+        __builtin_add_overflow(input->offset, input->size, &limit) || end > limit) {
         return NULL;
+    }
     return (const double *)(const void *)(data + array->offset);
 }
 
 double lombscargle_frequency(const struct periodogram *periodogram, uint64_t i) {
-    if (periodogram->frequency)
+    if (periodogram->frequency != NULL) {
         return periodogram->frequency[i];
+    }
     return periodogram->params->f0 + (double)i * periodogram->params->df;
 }
 
@@ -289,8 +291,9 @@ double lombscargle_frequency(const struct periodogram *periodogram, uint64_t i) 
 static size_t canary_input(uint8_t *data, size_t capacity, struct input *input, void *raw) {
     struct lombscargle_params *params = raw;
     const size_t bytes = CANARY_SAMPLES * sizeof(double);
-    if (capacity < 2 * bytes)
+    if (capacity < 2 * bytes) {
         return 0;
+    }
     double *t = (double *)(void *)data, *y = t + CANARY_SAMPLES;
     for (int i = 0; i < CANARY_SAMPLES; i++) {
         t[i] = i + 0.3 * sin(2.0 * i);

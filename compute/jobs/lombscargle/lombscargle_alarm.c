@@ -49,14 +49,17 @@ static double single_many(const struct lombscargle_params *params, double z, dou
                                                                  : z;
     double rest = 0.5 * (n - 2 * terms - 1), term = 1, sum = 1;
     if (params->normalization == LOMBSCARGLE_PSD) {
-        for (int k = 1; k < terms; k++)
+        for (int k = 1; k < terms; k++) {
             sum += term *= z / k;
+        }
         return exp(-z) > 0 ? exp(-z) * sum : 0;
     }
-    if (!(rest > 0))
+    if (!(rest > 0)) {
         return 1;
-    for (int k = 1; k < terms; k++)
+    }
+    for (int k = 1; k < terms; k++) {
         sum += term *= (rest + k - 1) / k * standard;
+    }
     return pow(1 - standard, rest) * sum;
 }
 
@@ -79,20 +82,22 @@ static double crossings(int normalization, double z, double n, double w) {
 
 static double highest_frequency(const struct periodogram *p) {
     uint64_t last = p->nf - 1;
-    return p->ascending_x ? p->ascending_x[last] : lombscargle_frequency(p, last);
+    return p->ascending_x != NULL ? p->ascending_x[last] : lombscargle_frequency(p, last);
 }
 
 /* Share of the resampled curves whose highest power is this or more. */
 static double bootstrapped(const struct periodogram *p, double power) {
     uint64_t low = 0, high = p->maxima_count;
-    if (!high)
+    if (!high) {
         return NAN;
+    }
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (p->maxima[middle] < power)
+        if (p->maxima[middle] < power) {
             low = middle + 1;
-        else
+        } else {
             high = middle;
+        }
     }
     return (double)(p->maxima_count - low) / (double)p->maxima_count;
 }
@@ -100,24 +105,31 @@ static double bootstrapped(const struct periodogram *p, double power) {
 double lombscargle_alarm(const struct periodogram *p, double power) {
     const struct lombscargle_params *params = p->params;
     double n = (double)p->n, highest = highest_frequency(p);
-    if (params->false_alarm == ALARM_NONE || isnan(power))
+    if (params->false_alarm == ALARM_NONE || isnan(power)) {
         return NAN;
-    if (params->false_alarm == ALARM_BOOTSTRAP)
+    }
+    if (params->false_alarm == ALARM_BOOTSTRAP) {
         return bootstrapped(p, power);
+    }
     double z = fmax(power, 0); /* rounding may leave it below */
-    if (params->normalization == LOMBSCARGLE_STANDARD)
+    if (params->normalization == LOMBSCARGLE_STANDARD) {
         z = fmin(z, 1);
+    }
     double alone =
         params->nterms > 1 ? single_many(params, z, n) : single(params->normalization, z, n);
-    if (!(alone < 1))
+    if (!(alone < 1)) {
         return 1;
-    if (isinf(z))
+    }
+    if (isinf(z)) {
         return 0;
-    if (params->false_alarm == ALARM_NAIVE)
+    }
+    if (params->false_alarm == ALARM_NAIVE) {
         return fmin(-expm1(highest * p->baseline * log1p(-alone)), 1);
+    }
     double w = highest * sqrt(4 * 3.14159265358979323846 * p->spread);
     double tau = crossings(params->normalization, z, n, w);
-    if (params->false_alarm == ALARM_DAVIES)
+    if (params->false_alarm == ALARM_DAVIES) {
         return fmin(alone + tau, 1);
+    }
     return fmin(-expm1(-tau) + alone * exp(-tau), 1);
 }

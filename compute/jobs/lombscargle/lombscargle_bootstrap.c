@@ -45,9 +45,11 @@ static uint64_t random_below(uint64_t *state, uint64_t n) {
 }
 
 static bool weights_equal(const struct periodogram *p) {
-    for (uint64_t i = 1; i < p->n; i++)
-        if (p->w[i] != p->w[0])
+    for (uint64_t i = 1; i < p->n; i++) {
+        if (p->w[i] != p->w[0]) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -60,13 +62,15 @@ static void curve_draw(const struct periodogram *p, uint64_t state, bool equal, 
     for (uint64_t i = 0; i < p->n; i++) {
         uint64_t from = random_below(&state, p->n);
         y[i] = p->y[from];
-        if (!equal)
+        if (!equal) {
             w[i] = p->w[from];
+        }
         weight += equal ? 0 : w[i];
     }
     for (uint64_t i = 0; i < p->n; i++) {
-        if (!equal)
+        if (!equal) {
             w[i] /= weight;
+        }
         mean += w[i] * y[i];
     }
     for (uint64_t i = 0; i < p->n; i++) {
@@ -88,7 +92,8 @@ static enum kiln_status group_reserve(struct task *task, uint64_t longest, uint6
     group->w = result_scratch(task, group->room * longest, sizeof *group->w);
     group->curves = result_scratch(task, group->room, sizeof *group->curves);
     group->peaks = result_scratch(task, group->room, sizeof *group->peaks);
-    bool room_found = group->y && group->w && group->curves && group->peaks;
+    bool room_found =
+        group->y != NULL && group->w != NULL && group->curves != NULL && group->peaks != NULL;
     return room_found ? KILN_OK : result_no_memory(task);
 }
 
@@ -108,15 +113,18 @@ static enum kiln_status group_run(struct task *task, const struct group *group, 
     args.device_curves = backend->upload(stream, group->curves, count * sizeof *group->curves);
     args.power = NULL;
     args.peak_count = 1;
-    if (!args.y || !args.w || !args.device_curves)
+    if (args.y == NULL || args.w == NULL || args.device_curves == NULL) {
         return KILN_NO_MEMORY;
+    }
     args.peaks = backend->result(stream, group->peaks, count * sizeof *group->peaks);
-    if (!args.peaks)
+    if (args.peaks == NULL) {
         return KILN_NO_MEMORY;
+    }
     if ((status = backend->launch(stream, KERNEL_LOMBSCARGLE, &args)) != KILN_OK ||
         (status = backend->download(stream, group->peaks, args.peaks,
-                                    count * sizeof *group->peaks)) != KILN_OK)
+                                    count * sizeof *group->peaks)) != KILN_OK) {
         return status;
+    }
     return backend->wait(stream); /* the buffers are used again */
 }
 
@@ -133,7 +141,7 @@ static enum kiln_status curve_bootstrap(struct task *task, struct group *group,
     const struct lombscargle_params *params = p->params;
     uint64_t draws = (uint64_t)params->bootstrap_samples, count;
     double *maxima = result_scratch(task, draws, sizeof *maxima);
-    enum kiln_status status = maxima ? KILN_OK : result_no_memory(task);
+    enum kiln_status status = maxima != NULL ? KILN_OK : result_no_memory(task);
     group->equal = weights_equal(p);
     for (uint64_t first = 0; status == KILN_OK && first < draws; first += count) {
         count = draws - first < group->room ? draws - first : group->room;
@@ -146,11 +154,13 @@ static enum kiln_status curve_bootstrap(struct task *task, struct group *group,
                        group->y + at, group->equal ? p->w : group->w + at, curve);
         }
         status = group_run(task, group, count, p->n, args->w, args);
-        for (uint64_t k = 0; status == KILN_OK && k < count; k++)
+        for (uint64_t k = 0; status == KILN_OK && k < count; k++) {
             maxima[first + k] = group->peaks[k].index >= 0 ? group->peaks[k].power : -INFINITY;
+        }
     }
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     qsort(maxima, draws, sizeof *maxima, ascending);
     p->maxima = maxima;
     p->maxima_count = draws;
@@ -162,15 +172,19 @@ enum kiln_status lombscargle_bootstrap(struct task *task, struct periodogram *pe
                                        const struct lombscargle_args *args) {
     struct group group;
     uint64_t longest = 1;
-    for (uint64_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++) {
         longest = periodograms[i].n > longest ? periodograms[i].n : longest;
+    }
     /* One phase for all of it: it changes too often to be told apart. */
     enum kiln_status status = task->backend->phase(task->stream, PHASE_KERNEL);
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         status =
             group_reserve(task, longest, (uint64_t)periodograms->params->bootstrap_samples, &group);
-    for (uint64_t i = 0; status == KILN_OK && i < count; i++)
-        if (!periodograms[i].note)
+    }
+    for (uint64_t i = 0; status == KILN_OK && i < count; i++) {
+        if (periodograms[i].note == NULL) {
             status = curve_bootstrap(task, &group, &periodograms[i], i, &curves[i], args);
+        }
+    }
     return status;
 }

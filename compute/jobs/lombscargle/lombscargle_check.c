@@ -16,36 +16,39 @@
 /* Index of the first value that is not finite (and, for errors, not above 0). */
 static uint64_t values_bad(const double *values, uint64_t count, bool positive) {
     uint64_t i = 0;
-    while (i < count && isfinite(values[i]) && (!positive || values[i] > 0))
+    while (i < count && isfinite(values[i]) && (!positive || values[i] > 0)) {
         i++;
+    }
     return i;
 }
 
 static bool values_check(const char *field, const double *values, uint64_t count, bool positive,
                          struct complaints *complaints) {
     uint64_t bad = values_bad(values, count, positive);
-    if (bad < count)
+    if (bad < count) {
         complaints_add(complaints, field, "must be finite%s: value %" PRIu64 " is %g",
                        positive ? " and above 0" : "", bad, values[bad]);
+    }
     return bad == count;
 }
 
 static bool count_check(const char *field, const struct array_ref *array,
                         const struct lombscargle_params *params, const struct limits *limits,
                         struct complaints *complaints) {
-    if (array->count > limits->max_samples)
+    if (array->count > limits->max_samples) {
         complaints_add(complaints, field,
                        "has %" PRIu64 " samples; this daemon allows %" PRIu64 " (--max-samples)",
                        array->count, limits->max_samples);
-    else if (params->t.count && array->count != params->t.count)
+    } else if (params->t.count && array->count != params->t.count) {
         complaints_add(complaints, field, "has %" PRIu64 " values, but t has %" PRIu64,
                        array->count, params->t.count);
-    else if (array->count < LOMBSCARGLE_SAMPLES_MIN)
+    } else if (array->count < LOMBSCARGLE_SAMPLES_MIN) {
         complaints_add(complaints, field, "needs at least %d samples, has %" PRIu64 "%s",
                        LOMBSCARGLE_SAMPLES_MIN, array->count,
                        array->dropped ? " once missing ones are left out" : "");
-    else
+    } else {
         return true;
+    }
     return false;
 }
 
@@ -57,12 +60,13 @@ static struct lombscargle_times span_check(const double *t, uint64_t n,
         low = t[i] < low ? t[i] : low;
         high = t[i] > high ? t[i] : high;
     }
-    if (!(high > low))
+    if (!(high > low)) {
         complaints_add(complaints, "t", "has one time only: all values are %g", low);
-    else if (!isfinite(high - low))
+    } else if (!isfinite(high - low)) {
         complaints_add(complaints, "t", "spans more than a double can hold");
-    else
+    } else {
         return (struct lombscargle_times){n, high - low};
+    }
     return (struct lombscargle_times){0, 0};
 }
 
@@ -75,14 +79,18 @@ static struct lombscargle_times series_check(const struct lombscargle_params *pa
     const double *t = lombscargle_array(input, data, &params->t);
     const double *y = lombscargle_array(input, data, &params->y);
     const double *dy = lombscargle_array(input, data, &params->dy);
-    bool usable = count_check("t", &params->t, params, limits, complaints) && t &&
+    bool usable = count_check("t", &params->t, params, limits, complaints) && t != NULL &&
                   values_check("t", t, params->t.count, false, complaints);
-    if (count_check("y", &params->y, params, limits, complaints) && y)
+    if (count_check("y", &params->y, params, limits, complaints) && y != NULL) {
         values_check("y", y, params->y.count, false, complaints);
-    if (params->dy.count && count_check("dy", &params->dy, params, limits, complaints) && dy)
+    }
+    if (params->dy.count && count_check("dy", &params->dy, params, limits, complaints) &&
+        dy != NULL) {
         values_check("dy", dy, params->dy.count, true, complaints);
-    if (!usable)
+    }
+    if (!usable) {
         return times;
+    }
     return span_check(t, params->t.count, complaints);
 }
 
@@ -102,10 +110,12 @@ static bool row_check(const struct lombscargle_row *row, uint64_t index,
         return false;
     }
     for (size_t a = 0; a < 3; a++) {
-        uint64_t bad =
-            arrays[a].values ? values_bad(arrays[a].values, row->n, arrays[a].positive) : row->n;
-        if (bad == row->n)
+        uint64_t bad = arrays[a].values != NULL
+                           ? values_bad(arrays[a].values, row->n, arrays[a].positive)
+                           : row->n;
+        if (bad == row->n) {
             continue;
+        }
         complaints_add(complaints, arrays[a].field,
                        "must be finite%s: value %" PRIu64 " of series %" PRIu64 " is %g",
                        arrays[a].positive ? " and above 0" : "", bad, index, arrays[a].values[bad]);
@@ -121,19 +131,22 @@ static struct lombscargle_times batch_check(const struct lombscargle_params *par
                                             struct complaints *complaints) {
     struct lombscargle_times longest = {0, 0};
     struct lombscargle_rows rows;
-    if (!lombscargle_rows_find(params, input, data, &rows, complaints))
+    if (!lombscargle_rows_find(params, input, data, &rows, complaints)) {
         return longest;
+    }
     for (uint64_t i = 0, at = 0; i < rows.count; i++) {
         struct lombscargle_row row = lombscargle_row_at(&rows, i, at);
         size_t before = complaints->count;
-        if (!row_check(&row, i, limits, complaints))
+        if (!row_check(&row, i, limits, complaints)) {
             return (struct lombscargle_times){0, 0};
+        }
         if (i == 0 || !rows.shared_t) {
             struct lombscargle_times times = span_check(row.t, row.n, complaints);
             longest = times.baseline > longest.baseline ? times : longest;
         }
-        if (complaints->count > before)
+        if (complaints->count > before) {
             return (struct lombscargle_times){0, 0};
+        }
         at += row.n;
     }
     return longest;
@@ -142,29 +155,33 @@ static struct lombscargle_times batch_check(const struct lombscargle_params *par
 static void bootstrap_check(struct lombscargle_params *params, struct complaints *complaints) {
     uint64_t most = (uint64_t)LOMBSCARGLE_RESAMPLED_MAX / (uint64_t)params->bootstrap_samples;
     uint64_t total = params->y.count;
-    if (total > most)
+    if (total > most) {
         complaints_add(complaints, "bootstrap_samples",
                        "is too much for %" PRIu64 " values: their product may be at most %" PRIu64,
                        total, (uint64_t)LOMBSCARGLE_RESAMPLED_MAX);
+    }
 }
 
 static void alarm_check(struct lombscargle_params *params, bool whole,
                         struct complaints *complaints) {
     if (params->false_alarm == ALARM_BOOTSTRAP) {
-        if (whole)
+        if (whole) {
             bootstrap_check(params, complaints);
+        }
         return;
     }
     params->bootstrap_samples = params->seed = FIELD_ABSENT;
-    if (params->false_alarm == ALARM_NONE)
+    if (params->false_alarm == ALARM_NONE) {
         return;
-    if (!params->fit_mean && !params->center_data)
+    }
+    if (!params->fit_mean && !params->center_data) {
         complaints_add(complaints, "false_alarm", "needs fit_mean or center_data");
-    else if (whole && params->normalization == LOMBSCARGLE_PSD && !params->dy.count)
+    } else if (whole && params->normalization == LOMBSCARGLE_PSD && !params->dy.count) {
         complaints_add(complaints, "false_alarm", "needs dy where normalization is psd");
-    else if (params->nterms != 1 && params->false_alarm != ALARM_NAIVE)
+    } else if (params->nterms != 1 && params->false_alarm != ALARM_NAIVE) {
         complaints_add(complaints, "false_alarm",
                        "needs nterms 1 for davies and baluev; use naive or bootstrap");
+    }
 }
 
 /* Several series at once. */
@@ -184,10 +201,11 @@ static bool is_whole(const struct lombscargle_params *params, const struct compl
 
 /* Frequencies of a list may lie anywhere. */
 static void list_method_check(struct lombscargle_params *params, struct complaints *complaints) {
-    if (params->method == LOMBSCARGLE_METHOD_NUFFT)
+    if (params->method == LOMBSCARGLE_METHOD_NUFFT) {
         complaints_add(complaints, "method",
                        "nufft needs a grid: give a range, or f0, df and nf, in place of frequency, "
                        "or take direct or auto");
+    }
     params->method = LOMBSCARGLE_METHOD_DIRECT;
 }
 
@@ -197,19 +215,22 @@ void lombscargle_check(void *raw, const struct input *input, const uint8_t *data
     struct lombscargle_params *params = raw;
     bool batch = is_batch(params), whole = is_whole(params, complaints);
     struct lombscargle_times times = {0, 0};
-    if (whole)
+    if (whole) {
         times = (batch ? batch_check : series_check)(params, input, data, limits, complaints);
+    }
     lombscargle_grid_resolve(params, &times, lombscargle_array(input, data, &params->frequency),
                              limits, complaints);
-    if (params->frequency.count)
+    if (params->frequency.count) {
         list_method_check(params, complaints);
+    }
     if (batch && (format == FORMAT_PNG || format == FORMAT_SVG)) {
         complaints_add(complaints, "format",
                        "%s draws one series; several come as json, npy or csv",
                        format_row(format)->name);
     }
-    if (whole && !batch && params->layout == LAYOUT_BATCH)
+    if (whole && !batch && params->layout == LAYOUT_BATCH) {
         complaints_add(complaints, "layout", "batch is for NPY bodies");
+    }
     result_compression_settle(&params->compression, format);
     params->layout = LAYOUT_CURVE; /* it has said what it had to say */
     alarm_check(params, whole, complaints);

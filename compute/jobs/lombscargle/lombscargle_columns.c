@@ -105,11 +105,13 @@ static uint64_t dropped(const struct lombscargle_params *params) {
 static void columns_name(const struct lombscargle_params *params, const char *names[3]) {
     static const char *const fields[] = {"t", "y", "dy"};
     const char *const columns[] = {params->t_column, params->y_column, params->dy_column};
-    for (size_t i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++) {
         names[i] =
             columns[i][0] != '\0' && strcmp(columns[i], COLUMN_NONE) != 0 ? columns[i] : fields[i];
-    if (params->dy.count == 0)
+    }
+    if (params->dy.count == 0) {
         names[2] = NULL;
+    }
 }
 
 void lombscargle_columns_write(struct text *text, const struct lombscargle_params *params) {
@@ -119,10 +121,11 @@ void lombscargle_columns_write(struct text *text, const struct lombscargle_param
     text_string(text, ",\"columns\":{");
     for (size_t i = 0; i < 3; i++) {
         text_format(text, "%s\"%s\":", i ? "," : "", keys[i]);
-        if (names[i])
+        if (names[i] != NULL) {
             text_json_string(text, names[i], strnlen(names[i], COLUMN_TEXT_MAX));
-        else
+        } else {
             text_string(text, "null");
+        }
     }
     text_format(text, "},\"weighted\":%s,\"dropped\":%" PRIu64,
                 params->dy.count > 0 ? "true" : "false", dropped(params));
@@ -132,17 +135,19 @@ void lombscargle_columns_write(struct text *text, const struct lombscargle_param
 static void header_string(struct text *text, const char *string) {
     size_t size = strlen(string);
     bool ascii = true;
-    for (size_t i = 0; i < size; i++)
+    for (size_t i = 0; i < size; i++) {
         ascii = ascii && (unsigned char)string[i] < 0x7f && (unsigned char)string[i] >= ' ';
+    }
     text_string(text, ascii ? "\"" : "%\"");
     for (size_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char)string[i];
-        if (ascii && (c == '"' || c == '\\'))
+        if (ascii && (c == '"' || c == '\\')) {
             text_format(text, "\\%c", c);
-        else if (!ascii && (c >= 0x7f || c < ' ' || c == '"' || c == '%'))
+        } else if (!ascii && (c >= 0x7f || c < ' ' || c == '"' || c == '%')) {
             text_format(text, "%%%02x", c);
-        else
+        } else {
             text_bytes(text, string + i, 1);
+        }
     }
     text_string(text, "\"");
 }
@@ -153,8 +158,9 @@ void lombscargle_describe_input(const void *raw, struct text *text) {
     const char *names[3];
     columns_name(params, names);
     for (size_t i = 0; i < 3; i++) {
-        if (!names[i])
+        if (names[i] == NULL) {
             continue;
+        }
         text_string(text, keys[i]);
         header_string(text, names[i]);
     }

@@ -15,20 +15,22 @@
 
 static void size_check(const char *field, double count, const struct limits *limits,
                        struct complaints *complaints) {
-    if (count > (double)limits->max_frequencies)
+    if (count > (double)limits->max_frequencies) {
         complaints_add(complaints, field,
                        "asks for %.15g frequencies; this daemon allows %" PRIu64
                        " (--max-frequencies)",
                        count, limits->max_frequencies);
+    }
 }
 
 static void phase_check(const char *field, double highest, const struct lombscargle_times *times,
                         struct complaints *complaints) {
-    if (!(highest * (times->n ? times->baseline : 0) <= CYCLES_MAX))
+    if (!(highest * (times->n ? times->baseline : 0) <= CYCLES_MAX)) {
         complaints_add(complaints, field,
                        "goes up to %g: more cycles within the baseline than double precision "
                        "can tell apart",
                        highest);
+    }
 }
 
 static void list_check(struct lombscargle_params *params, const struct lombscargle_times *times,
@@ -37,8 +39,9 @@ static void list_check(struct lombscargle_params *params, const struct lombscarg
     uint64_t count = params->frequency.count;
     double highest = 0;
     size_check("frequency", (double)count, limits, complaints);
-    if (!list || count > limits->max_frequencies)
+    if (list == NULL || count > limits->max_frequencies) {
         return;
+    }
     for (uint64_t i = 0; i < count; i++) {
         if (!isfinite(list[i]) || list[i] < 0) {
             complaints_add(complaints, "frequency",
@@ -53,14 +56,18 @@ static void list_check(struct lombscargle_params *params, const struct lombscarg
 static void own_grid_check(const struct lombscargle_params *params,
                            const struct lombscargle_times *times, const struct limits *limits,
                            struct complaints *complaints) {
-    if (isnan(params->f0))
+    if (isnan(params->f0)) {
         complaints_add(complaints, "f0", "is missing: a grid needs f0, df and nf");
-    if (isnan(params->df))
+    }
+    if (isnan(params->df)) {
         complaints_add(complaints, "df", "is missing: a grid needs f0, df and nf");
-    if (params->nf == FIELD_ABSENT)
+    }
+    if (params->nf == FIELD_ABSENT) {
         complaints_add(complaints, "nf", "is missing: a grid needs f0, df and nf");
-    if (isnan(params->f0) || isnan(params->df) || params->nf == FIELD_ABSENT)
+    }
+    if (isnan(params->f0) || isnan(params->df) || params->nf == FIELD_ABSENT) {
         return;
+    }
     size_check("nf", (double)params->nf, limits, complaints);
     phase_check("nf", params->f0 + (double)(params->nf - 1) * params->df, times, complaints);
 }
@@ -71,10 +78,12 @@ static void automatic_grid(struct lombscargle_params *params, const struct lombs
     double df = 1.0 / times->baseline / params->samples_per_peak;
     double low = params->minimum_frequency, high = params->maximum_frequency;
     bool low_given = !isnan(low), high_given = !isnan(high);
-    if (!low_given)
+    if (!low_given) {
         low = 0.5 * df;
-    if (!high_given)
+    }
+    if (!high_given) {
         high = params->nyquist_factor * (0.5 * (double)times->n / times->baseline);
+    }
     const char *field = high_given || !low_given ? "maximum_frequency" : "minimum_frequency";
     if (!isfinite(df) || !(df > 0) || !isfinite(high)) {
         complaints_add(complaints, "t", "spans %g, too little or too much for an automatic grid",
@@ -101,9 +110,11 @@ static void automatic_grid(struct lombscargle_params *params, const struct lombs
 /* Names one field of a way that contradicts another. */
 static void contradiction(const char *const *names, const bool *given, const char *reason,
                           struct complaints *complaints) {
-    for (int i = 0; names[i]; i++)
-        if (given[i])
+    for (int i = 0; names[i] != NULL; i++) {
+        if (given[i]) {
             complaints_add(complaints, names[i], "%s", reason);
+        }
+    }
 }
 
 static bool contradictory(const struct lombscargle_params *params, bool list, bool grid,
@@ -145,20 +156,24 @@ void lombscargle_grid_resolve(struct lombscargle_params *params,
     if (complaints_about(complaints, "minimum_frequency", "maximum_frequency", "samples_per_peak",
                          "nyquist_factor", "f0", "df", "nf", "frequency", NULL)) {
         /* which grid is meant is not known */
-        if (params->nf != FIELD_ABSENT)
+        if (params->nf != FIELD_ABSENT) {
             size_check("nf", (double)params->nf, limits, complaints);
+        }
         return;
     }
-    if (contradictory(params, listed, grid, complaints))
+    if (contradictory(params, listed, grid, complaints)) {
         return;
-    if (listed)
+    }
+    if (listed) {
         list_check(params, times, list, limits, complaints);
-    else if (grid)
+    } else if (grid) {
         own_grid_check(params, times, limits, complaints);
-    else if (times->n)
+    } else if (times->n) {
         automatic_grid(params, times, limits, complaints);
-    if (complaints->count > before)
+    }
+    if (complaints->count > before) {
         return;
+    }
     params->minimum_frequency = params->maximum_frequency = NAN;
     params->samples_per_peak = params->nyquist_factor = NAN;
 }

@@ -21,30 +21,36 @@
 static int by_frequency(const void *left, const void *right, void *context) {
     const double *frequency = context;
     uint64_t a = *(const uint64_t *)left, b = *(const uint64_t *)right;
-    if (frequency[a] != frequency[b])
+    if (frequency[a] != frequency[b]) {
         return frequency[a] < frequency[b] ? -1 : 1;
+    }
     return a < b ? -1 : a > b;
 }
 
 static bool is_ascending(const double *values, uint64_t count) {
-    for (uint64_t i = 1; i < count; i++)
-        if (values[i] < values[i - 1])
+    for (uint64_t i = 1; i < count; i++) {
+        if (values[i] < values[i - 1]) {
             return false;
+        }
+    }
     return true;
 }
 
 static enum kiln_status view_order(struct task *task, struct periodogram *p) {
     p->ascending_x = p->frequency;
     p->ascending_power = p->power;
-    if (!p->frequency || is_ascending(p->frequency, p->nf))
+    if (p->frequency == NULL || is_ascending(p->frequency, p->nf)) {
         return KILN_OK;
+    }
     uint64_t *order = result_scratch(task, p->nf, sizeof *order);
     double *x = result_scratch(task, p->nf, sizeof *x);
     double *power = result_scratch(task, p->nf, sizeof *power);
-    if (!order || !x || !power)
+    if (order == NULL || x == NULL || power == NULL) {
         return result_no_memory(task);
-    for (uint64_t i = 0; i < p->nf; i++)
+    }
+    for (uint64_t i = 0; i < p->nf; i++) {
         order[i] = i;
+    }
     qsort_r(order, p->nf, sizeof *order, by_frequency, (void *)(uintptr_t)p->frequency);
     for (uint64_t i = 0; i < p->nf; i++) {
         x[i] = p->frequency[order[i]];
@@ -65,8 +71,9 @@ static bool weaker(const struct periodogram *p, const struct peak *a, const stru
 
 static int by_power(const void *left, const void *right) {
     const struct peak *a = left, *b = right;
-    if (a->power != b->power)
+    if (a->power != b->power) {
         return a->power < b->power ? 1 : -1;
+    }
     return (a->frequency > b->frequency) - (a->frequency < b->frequency);
 }
 
@@ -83,8 +90,9 @@ static void peaks_sort(struct periodogram *p) {
     qsort(p->peaks, p->peak_count, sizeof *p->peaks, by_power);
     for (uint64_t i = 0, end; i < p->peak_count; i = end) {
         double least = p->peaks[i].power - fabs(p->peaks[i].power) * tie;
-        for (end = i + 1; end < p->peak_count && p->peaks[end].power >= least;)
+        for (end = i + 1; end < p->peak_count && p->peaks[end].power >= least;) {
             end++;
+        }
         qsort(p->peaks + i, end - i, sizeof *p->peaks, by_place);
     }
     p->peak_count = p->peak_count < wanted ? p->peak_count : wanted;
@@ -93,10 +101,12 @@ static void peaks_sort(struct periodogram *p) {
 /* The weakest is on top. */
 static void heap_sink(const struct periodogram *p, struct peak *heap, uint64_t count) {
     for (uint64_t at = 0, child; (child = 2 * at + 1) < count; at = child) {
-        if (child + 1 < count && weaker(p, &heap[child + 1], &heap[child]))
+        if (child + 1 < count && weaker(p, &heap[child + 1], &heap[child])) {
             child++;
-        if (!weaker(p, &heap[child], &heap[at]))
+        }
+        if (!weaker(p, &heap[child], &heap[at])) {
             return;
+        }
         struct peak swap = heap[at];
         heap[at] = heap[child];
         heap[child] = swap;
@@ -131,17 +141,20 @@ static void peaks_scan(struct periodogram *p, uint64_t most) {
     const double *power = p->ascending_power;
     for (uint64_t i = 0, end; i < p->nf; i = end) {
         end = i + 1;
-        if (isnan(power[i]))
+        if (isnan(power[i])) {
             continue;
-        while (end < p->nf && power[end] == power[i])
+        }
+        while (end < p->nf && power[end] == power[i]) {
             end++;
-        if (is_above(power, p->nf, i, i - 1) && is_above(power, p->nf, i, end))
+        }
+        if (is_above(power, p->nf, i, i - 1) && is_above(power, p->nf, i, end)) {
             peak_offer(p, most, (struct peak){.power = power[i], .index = i + (end - 1 - i) / 2});
+        }
     }
 }
 
 static double ascending_x(const struct periodogram *p, uint64_t i) {
-    return p->ascending_x ? p->ascending_x[i] : lombscargle_frequency(p, i);
+    return p->ascending_x != NULL ? p->ascending_x[i] : lombscargle_frequency(p, i);
 }
 
 /* Moves a peak to the vertex of the parabola through three points of any spacing: its own and those
@@ -150,21 +163,24 @@ static void peak_refine(const struct periodogram *p, struct peak *peak, double b
                         double after_power) {
     uint64_t i = peak->index;
     peak->frequency = ascending_x(p, i);
-    peak->index = p->order ? p->order[i] : i;
-    if (i == 0 || i + 1 >= p->nf)
+    peak->index = p->order != NULL ? p->order[i] : i;
+    if (i == 0 || i + 1 >= p->nf) {
         return;
+    }
     double before = peak->frequency - ascending_x(p, i - 1);
     double after = ascending_x(p, i + 1) - peak->frequency;
     double rise = (peak->power - before_power) / before, fall = (after_power - peak->power) / after;
     double bend = (fall - rise) / (before + after);
     double slope = (rise * after + fall * before) / (before + after);
     double shift = -slope / (2 * bend);
-    if (!isfinite(shift) || !(bend < 0) || shift < -before || shift > after)
+    if (!isfinite(shift) || !(bend < 0) || shift < -before || shift > after) {
         return;
+    }
     peak->frequency += shift;
     peak->power += slope * shift / 2;
-    if (p->params->normalization == LOMBSCARGLE_STANDARD)
+    if (p->params->normalization == LOMBSCARGLE_STANDARD) {
         peak->power = fmin(peak->power, 1);
+    }
 }
 
 bool lombscargle_peaks_only(const struct lombscargle_params *params) {
@@ -184,11 +200,13 @@ uint64_t lombscargle_peaks_wanted(const struct lombscargle_params *params) {
 enum kiln_status lombscargle_peaks_find(struct task *task, struct periodogram *p) {
     uint64_t most = lombscargle_peaks_wanted(p->params) + PEAKS_SPARE;
     enum kiln_status status = view_order(task, p);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     p->peaks = result_scratch(task, most, sizeof *p->peaks);
-    if (!p->peaks)
+    if (p->peaks == NULL) {
         return result_no_memory(task);
+    }
     peaks_scan(p, most);
     for (uint64_t k = 0; k < p->peak_count; k++) {
         uint64_t i = p->peaks[k].index;
@@ -202,8 +220,9 @@ enum kiln_status lombscargle_peaks_find(struct task *task, struct periodogram *p
 enum kiln_status lombscargle_peaks_take(struct task *task, struct periodogram *p,
                                         const struct lombscargle_peak *found, uint64_t count) {
     p->peaks = result_scratch(task, count, sizeof *p->peaks);
-    if (!p->peaks)
+    if (p->peaks == NULL) {
         return result_no_memory(task);
+    }
     for (; p->peak_count < count && found[p->peak_count].index >= 0; p->peak_count++) {
         const struct lombscargle_peak *from = &found[p->peak_count];
         struct peak *peak = &p->peaks[p->peak_count];

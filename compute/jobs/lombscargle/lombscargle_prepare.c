@@ -22,8 +22,9 @@ static enum kiln_status broken(struct task *task, const char *what) {
 static bool times_center(struct periodogram *p, const double *t) {
     double low = t[0], high = t[0];
     for (uint64_t i = 0; i < p->n; i++) {
-        if (!isfinite(t[i]))
+        if (!isfinite(t[i])) {
             return false;
+        }
         low = t[i] < low ? t[i] : low;
         high = t[i] > high ? t[i] : high;
     }
@@ -31,44 +32,50 @@ static bool times_center(struct periodogram *p, const double *t) {
        where the midpoint is between half and twice each time; other times are near to 0 as they
        are. */
     double middle = low > high - low || high < low - high ? low + 0.5 * (high - low) : 0;
-    for (uint64_t i = 0; i < p->n; i++)
+    for (uint64_t i = 0; i < p->n; i++) {
         p->t[i] = t[i] - middle;
+    }
     p->baseline = high - low;
     return isfinite(p->baseline);
 }
 
 static void spread_measure(struct periodogram *p) {
     double mean = 0, square = 0;
-    for (uint64_t i = 0; i < p->n; i++)
+    for (uint64_t i = 0; i < p->n; i++) {
         mean += p->w[i] * p->t[i];
-    for (uint64_t i = 0; i < p->n; i++)
+    }
+    for (uint64_t i = 0; i < p->n; i++) {
         square += p->w[i] * (p->t[i] - mean) * (p->t[i] - mean);
+    }
     p->spread = square;
 }
 
 /* Weights of sum 1; `scale` receives the sum of dy^-2. */
 static bool weights_fill(struct periodogram *p, const double *dy, double *total) {
     double least = INFINITY, sum = 0;
-    for (uint64_t i = 0; dy && i < p->n; i++) {
-        if (!isfinite(dy[i]) || !(dy[i] > 0))
+    for (uint64_t i = 0; dy != NULL && i < p->n; i++) {
+        if (!isfinite(dy[i]) || !(dy[i] > 0)) {
             return false;
+        }
         least = fmin(least, dy[i]);
     }
     for (uint64_t i = 0; i < p->n; i++) {
-        double ratio = dy ? least / dy[i] : 1; /* at most 1: no error overflows */
+        double ratio = dy != NULL ? least / dy[i] : 1; /* at most 1: no error overflows */
         p->w[i] = ratio * ratio;
         sum += p->w[i];
     }
-    for (uint64_t i = 0; i < p->n; i++)
+    for (uint64_t i = 0; i < p->n; i++) {
         p->w[i] /= sum;
-    *total = dy ? sum / least / least : sum;
+    }
+    *total = dy != NULL ? sum / least / least : sum;
     return true;
 }
 
 static double weighted_mean(const double *w, const double *y, uint64_t n) {
     double sum = 0;
-    for (uint64_t i = 0; i < n; i++)
+    for (uint64_t i = 0; i < n; i++) {
         sum += w[i] * y[i];
+    }
     return sum;
 }
 
@@ -78,15 +85,17 @@ static bool values_center(struct periodogram *p, const double *y, double total) 
     bool centered = params->fit_mean || params->center_data;
     double low = y[0], high = y[0];
     for (uint64_t i = 0; i < p->n; i++) {
-        if (!isfinite(y[i]))
+        if (!isfinite(y[i])) {
             return false;
+        }
         low = y[i] < low ? y[i] : low;
         high = y[i] > high ? y[i] : high;
     }
     int exponent = 0;
     frexp(fmax(fabs(low), fabs(high)), &exponent);
-    for (uint64_t i = 0; i < p->n; i++)
+    for (uint64_t i = 0; i < p->n; i++) {
         p->y[i] = ldexp(y[i], -exponent);
+    }
     double mean = centered ? weighted_mean(p->w, p->y, p->n) : 0;
     double square = 0;
     for (uint64_t i = 0; i < p->n; i++) {
@@ -96,10 +105,11 @@ static bool values_center(struct periodogram *p, const double *y, double total) 
     p->y_mean = weighted_mean(p->w, p->y, p->n); /* what rounding left */
     p->yy = params->fit_mean ? square - p->y_mean * p->y_mean : square;
     p->psd_factor = ldexp(0.5 * total * p->yy, 2 * exponent);
-    if (centered && low == high)
+    if (centered && low == high) {
         p->note = "All values are equal: there is no power to distribute over frequencies.";
-    else if (!(p->yy > 0))
+    } else if (!(p->yy > 0)) {
         p->note = "The values do not vary within double precision.";
+    }
     return true;
 }
 
@@ -109,7 +119,8 @@ static enum kiln_status batch_reserve(struct task *task, struct batch *batch) {
     batch->t = result_scratch(task, batch->times, sizeof *batch->t);
     batch->y = result_scratch(task, batch->total, sizeof *batch->y);
     batch->w = result_scratch(task, batch->weights, sizeof *batch->w);
-    bool room = batch->periodograms && batch->curves && batch->t && batch->y && batch->w;
+    bool room = batch->periodograms != NULL && batch->curves != NULL && batch->t != NULL &&
+                batch->y != NULL && batch->w != NULL;
     return room ? KILN_OK : result_no_memory(task);
 }
 
@@ -125,22 +136,26 @@ static bool curve_prepare(struct batch *batch, uint64_t i, uint64_t at,
     p->t = batch->t + (own_times ? at : 0);
     p->w = batch->w + (own_weights ? at : 0);
     p->y = batch->y + at;
-    if (own_weights && !weights_fill(p, row->dy, total))
+    if (own_weights && !weights_fill(p, row->dy, total)) {
         return false;
-    if (own_times && !times_center(p, row->t))
+    }
+    if (own_times && !times_center(p, row->t)) {
         return false;
+    }
     p->baseline = own_times ? p->baseline : first->baseline;
     p->spread = first->spread;
-    if (own_times || own_weights)
+    if (own_times || own_weights) {
         spread_measure(p);
-    if (!values_center(p, row->y, *total))
+    }
+    if (!values_center(p, row->y, *total)) {
         return false;
+    }
     batch->curves[i] = (struct lombscargle_curve){.n = (int64_t)p->n,
                                                   .t = p->t - batch->t,
                                                   .y = (int64_t)at,
                                                   .w = p->w - batch->w,
                                                   .y_mean = p->y_mean,
-                                                  .yy = p->note ? 0 : p->yy,
+                                                  .yy = p->note != NULL ? 0 : p->yy,
                                                   .psd_factor = p->psd_factor};
     return true;
 }
@@ -157,9 +172,10 @@ static enum kiln_status rows_prepare(struct task *task, struct batch *batch,
             .nf = batch->nf,
             .frequency = lombscargle_array(task->input, task->data, &params->frequency),
         };
-        if (!curve_prepare(batch, i + k, at + from, &row, &total))
+        if (!curve_prepare(batch, i + k, at + from, &row, &total)) {
             return broken(task,
                           "the series holds values that are not finite, or errors not above 0");
+        }
         from += row.n;
     }
     return KILN_OK;
@@ -171,17 +187,19 @@ static enum kiln_status rows_read(struct task *task, struct lombscargle_rows *ro
     const double *frequency = lombscargle_array(task->input, task->data, &params->frequency);
     *nf = params->frequency.count ? params->frequency.count : (uint64_t)params->nf;
     if (!lombscargle_rows_find(params, task->input, task->data, rows, NULL) ||
-        (params->frequency.count && !frequency) || (int64_t)*nf < 1)
+        (params->frequency.count && frequency == NULL) || (int64_t)*nf < 1) {
         return broken(task, "the series does not lie in its input block");
+    }
     return KILN_OK;
 }
 
 enum kiln_status batch_prepare(struct task *task, struct batch *batch) {
     struct lombscargle_rows rows;
     enum kiln_status status = rows_read(task, &rows, &batch->nf);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
-    bool shared_weights = rows.shared_t && (!rows.dy || rows.shared_dy);
+    }
+    bool shared_weights = rows.shared_t && (rows.dy == NULL || rows.shared_dy);
     batch->many = rows.batch;
     batch->count = rows.count;
     batch->total = rows.total;
@@ -200,13 +218,15 @@ enum kiln_status batch_gather(struct task *tasks, size_t count, struct batch *ba
     for (size_t i = 0; status == KILN_OK && i < count; i++) {
         status = rows_read(&tasks[i], &rows[i], &nf);
         batch->nf = i == 0 ? nf : batch->nf;
-        if (status == KILN_OK && (rows[i].batch || nf != batch->nf))
+        if (status == KILN_OK && (rows[i].batch || nf != batch->nf)) {
             status = KILN_UNSUPPORTED;
+        }
         batch->total += status == KILN_OK ? rows[i].total : 0;
     }
     batch->times = batch->weights = batch->total;
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         status = batch_reserve(tasks, batch);
+    }
     for (size_t i = 0, at = 0; status == KILN_OK && i < count; i++) {
         status = rows_prepare(&tasks[i], batch, &rows[i], i, at);
         at += rows[i].total;

@@ -21,25 +21,29 @@
 uint64_t lombscargle_result_bound(const struct lombscargle_params *params, uint64_t nf,
                                   enum format format) {
     uint64_t bytes = 0, series = params->y.rows > 0 ? params->y.rows : 1;
-    if (format == FORMAT_PNG)
+    if (format == FORMAT_PNG) {
         return png_bound((uint32_t)params->plot_width, (uint32_t)params->plot_height, 3, 8);
+    }
     if (format == FORMAT_SVG) {
         return CANONICAL_MAX * SVG_ESCAPE_MAX +
                plot_svg_bound((uint32_t)params->plot_width, (uint32_t)params->plot_height);
     }
-    if (format == FORMAT_NPY)
+    if (format == FORMAT_NPY) {
         return __builtin_mul_overflow(nf, (params->y.rows > 0 ? series : 2) * sizeof(double),
                                       &bytes) ||
                        __builtin_add_overflow(bytes, NPY_WRITE_MAX, &bytes)
                    ? 0
                    : bytes;
+    }
     uint64_t columns = series + (format == FORMAT_CSV || params->frequency.count ? 1 : 0);
-    if (format == FORMAT_JSON && params->fields == FIELDS_PEAKS)
+    if (format == FORMAT_JSON && params->fields == FIELDS_PEAKS) {
         columns = 0;
+    }
     uint64_t rest = RESULT_JSON_MAX + series * (CURVE_MAX + (uint64_t)params->peaks * PEAK_MAX);
     if (__builtin_mul_overflow(nf, columns * RESULT_NUMBER_MAX, &bytes) ||
-        __builtin_add_overflow(bytes, rest, &bytes))
+        __builtin_add_overflow(bytes, rest, &bytes)) {
         return 0;
+    }
     return bytes;
 }
 
@@ -49,8 +53,9 @@ static void number_member(struct text *text, const char *name, double value) {
 }
 
 static void grid_write(struct text *text, const struct periodogram *p) {
-    if (p->frequency)
+    if (p->frequency != NULL) {
         return;
+    }
     text_string(text, ",\"grid\":{\"f0\":");
     text_double(text, p->params->f0);
     number_member(text, "df", p->params->df);
@@ -86,12 +91,13 @@ static double best_frequency(const struct periodogram *p) {
 
 /* What there is to say of one curve, after its `samples`. */
 static void curve_write(struct task *task, struct text *text, const struct periodogram *p) {
-    if (p->params->fields == FIELDS_ALL)
+    if (p->params->fields == FIELDS_ALL) {
         array_write(task, text, "power", p->power, p->nf);
+    }
     peaks_write(text, p);
     number_member(text, "best_period", 1 / best_frequency(p));
     number_member(text, "best_frequency", best_frequency(p));
-    if (p->note) {
+    if (p->note != NULL) {
         text_string(text, ",\"note\":");
         text_json_string(text, p->note, strlen(p->note));
     }
@@ -113,8 +119,9 @@ static void method_write(struct text *text, const struct periodogram *p) {
 static void frequencies_write(struct task *task, struct text *text, const struct periodogram *p) {
     method_write(text, p);
     grid_write(text, p);
-    if (p->params->fields == FIELDS_ALL && p->frequency)
+    if (p->params->fields == FIELDS_ALL && p->frequency != NULL) {
         array_write(task, text, "frequency", p->frequency, p->nf);
+    }
 }
 
 static enum kiln_status json_write(struct task *task, const struct periodogram *p, uint64_t count) {
@@ -139,21 +146,24 @@ static enum kiln_status json_write(struct task *task, const struct periodogram *
 }
 
 static void csv_number(struct text *text, double value) {
-    if (isfinite(value))
+    if (isfinite(value)) {
         text_double(text, value);
-    else
+    } else {
         text_string(text, isnan(value) ? "nan" : value > 0 ? "inf" : "-inf");
+    }
 }
 
 static enum kiln_status csv_write(struct task *task, const struct periodogram *p, uint64_t count) {
     struct text text;
     text_init(&text, (char *)task->result, task->capacity);
     text_string(&text, "frequency");
-    for (uint64_t k = 0; k < count; k++)
-        if (p->params->y.rows > 0)
+    for (uint64_t k = 0; k < count; k++) {
+        if (p->params->y.rows > 0) {
             text_format(&text, ",power_%" PRIu64, k);
-        else
+        } else {
             text_string(&text, ",power");
+        }
+    }
     text_string(&text, "\n");
     for (uint64_t i = 0; i < p->nf; i++) {
         csv_number(&text, lombscargle_frequency(p, i));
@@ -171,8 +181,9 @@ static enum kiln_status csv_write(struct task *task, const struct periodogram *p
 static enum kiln_status npy_write(struct task *task, const struct periodogram *p, uint64_t count) {
     (void)task;
     (void)count;
-    for (uint64_t i = 0; p->params->y.rows == 0 && i < p->nf; i++)
+    for (uint64_t i = 0; p->params->y.rows == 0 && i < p->nf; i++) {
         (p->power - p->nf)[i] = lombscargle_frequency(p, i);
+    }
     return KILN_OK;
 }
 
@@ -187,13 +198,14 @@ static void titles_print(const struct periodogram *p, struct plot_texts *texts) 
     char *title = texts->title, *label = texts->label;
     const size_t title_size = sizeof texts->title, label_size = sizeof texts->label;
     double best = best_frequency(p);
-    if (isnan(best))
+    if (isnan(best)) {
         snprintf(title, title_size, "No period, %" PRIu64 " samples", p->n);
-    else if (best == 0)
+    } else if (best == 0) {
         snprintf(title, title_size, "Best frequency 0, %" PRIu64 " samples", p->n);
-    else
+    } else {
         snprintf(title, title_size, "Best period %.6g (frequency %.6g), %" PRIu64 " samples",
                  1 / best, best, p->n);
+    }
     snprintf(label, label_size, best > 0 ? "period %.6g" : "no period", 1 / best);
 }
 
@@ -260,7 +272,8 @@ enum kiln_status lombscargle_result_write(struct task *task, const struct period
         [FORMAT_JSON] = json_write, [FORMAT_NPY] = npy_write, [FORMAT_CSV] = csv_write,
         [FORMAT_PNG] = png_draw,    [FORMAT_SVG] = svg_write,
     };
-    if (task->format >= FORMAT_COUNT || !writers[task->format])
+    if (task->format >= FORMAT_COUNT || writers[task->format] == NULL) {
         return KILN_INTERNAL;
+    }
     return writers[task->format](task, p, count);
 }

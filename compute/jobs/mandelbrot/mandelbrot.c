@@ -192,8 +192,9 @@ static const enum format formats[] = {FORMAT_PNG, FORMAT_NPY, FORMAT_JSON, FORMA
 
 /* Largest coordinate: of the view, or of all tiles, so that neighbours are treated alike. */
 static double extent_of(const struct mandelbrot_params *params) {
-    if (params->extent > 0)
+    if (params->extent > 0) {
         return params->extent;
+    }
     return fmax(fmax(fabs(params->xmin), fabs(params->xmax)),
                 fmax(fabs(params->ymin), fabs(params->ymax)));
 }
@@ -239,16 +240,17 @@ bool mandelbrot_resolvable(const struct mandelbrot_params *params) {
 static void axis_check(const char *low_name, double low, const char *high_name, double high,
                        int64_t samples, struct complaints *complaints) {
     double least = (double)samples * axis_ulp(low, high, MANDELBROT_FP64);
-    if (high < low)
+    if (high < low) {
         complaints_add(complaints, high_name, "must be greater than %s", low_name);
-    else if (!isfinite(high - low))
+    } else if (!isfinite(high - low)) {
         complaints_add(complaints, high_name, "is too far from %s", low_name);
-    else if (high == low || !axis_resolvable(low, high, samples, MANDELBROT_FP64))
+    } else if (high == low || !axis_resolvable(low, high, samples, MANDELBROT_FP64)) {
         complaints_add(
             complaints, high_name,
             "must be greater than %s by at least %.2g here, so that double precision can "
             "tell %" PRId64 " samples apart; it is by %.2g",
             low_name, least, samples, high - low);
+    }
 }
 
 static void choose_precision(struct mandelbrot_params *params) {
@@ -260,13 +262,15 @@ static void choose_precision(struct mandelbrot_params *params) {
 /* What was asked for in fp32 that it cannot give. */
 static void single_check(const struct mandelbrot_params *params, int64_t fine,
                          struct complaints *complaints) {
-    if (params->escape_radius > RADIUS_SINGLE)
+    if (params->escape_radius > RADIUS_SINGLE) {
         complaints_add(complaints, "precision",
                        "fp32 ends at an escape_radius of %.0f; fp64 or auto can take this one",
                        RADIUS_SINGLE);
-    if (!view_resolvable(params, fine, MANDELBROT_FP32))
+    }
+    if (!view_resolvable(params, fine, MANDELBROT_FP32)) {
         complaints_add(complaints, "precision",
                        "fp32 cannot tell neighbouring samples apart here; fp64 or auto can");
+    }
 }
 
 int64_t mandelbrot_oversampling(const struct mandelbrot_params *params, enum format format) {
@@ -295,31 +299,38 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     bool down = !complaints_about(complaints, "ymin", "ymax", NULL);
     bool count = !complaints_about(complaints, "max_iter", NULL);
     bool colours = !complaints_about(complaints, "vmin", "vmax", NULL);
-    if (width && height && samples > limits->max_pixels)
+    if (width && height && samples > limits->max_pixels) {
         complaints_add(complaints, "width",
                        "width × height%s is %" PRIu64 "; this daemon allows %" PRIu64
                        " (--max-pixels)%s",
                        fine > 1 ? " × supersample²" : "", samples, limits->max_pixels,
                        vast ? "; so large a result needs a larger --arena too" : "");
-    if (count && (uint64_t)params->max_iter > limits->max_iterations)
+    }
+    if (count && (uint64_t)params->max_iter > limits->max_iterations) {
         complaints_add(complaints, "max_iter",
                        "must be at most %" PRIu64 " on this daemon (--max-iterations)",
                        limits->max_iterations);
-    if (across)
+    }
+    if (across) {
         axis_check("xmin", params->xmin, "xmax", params->xmax, width ? params->width * fine : 1,
                    complaints);
-    if (down)
+    }
+    if (down) {
         axis_check("ymin", params->ymin, "ymax", params->ymax, height ? params->height * fine : 1,
                    complaints);
+    }
     if (colours && (isnan(params->vmax) ? count && params->vmin >= params->max_iter
-                                        : params->vmax <= params->vmin))
+                                        : params->vmax <= params->vmin)) {
         complaints_add(complaints, "vmin", "must be less than %s",
                        isnan(params->vmax) ? "max_iter, which is vmax unless that is given"
                                            : "vmax");
-    if (complaints->count == 0 && params->precision == MANDELBROT_FP32)
+    }
+    if (complaints->count == 0 && params->precision == MANDELBROT_FP32) {
         single_check(params, fine, complaints);
-    if (params->precision == MANDELBROT_AUTO)
+    }
+    if (params->precision == MANDELBROT_AUTO) {
         choose_precision(params);
+    }
     result_compression_settle(&params->compression, format);
 }
 

@@ -44,8 +44,9 @@ static struct mandelbrot_args sample_args(const struct task *tasks, size_t count
         .fp64 = params->precision == MANDELBROT_FP64,
         .continuous = params->smooth,
     };
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         args.view[i] = view_of(tasks[i].params, fine, apron);
+    }
     return args;
 }
 
@@ -84,20 +85,24 @@ static enum kiln_status render(struct task *tasks, size_t count, const uint8_t *
     struct mandelbrot_args samples = sample_args(tasks, count, params->supersample, apron);
     struct colorize_args colours = colour_args(params, count, apron);
     enum kiln_status status = backend->phase(stream, PHASE_UPLOAD);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     colours.lut = backend->upload(stream, lut, COLORMAP_BYTES);
-    if (!colours.lut)
+    if (colours.lut == NULL) {
         return KILN_NO_MEMORY;
-    if ((status = backend->phase(stream, PHASE_KERNEL)) != KILN_OK)
+    }
+    if ((status = backend->phase(stream, PHASE_KERNEL)) != KILN_OK) {
         return status;
+    }
     samples.smooth = backend->reserve(stream, sizeof(float) * count * (size_t)samples.width *
                                                   (size_t)samples.height);
     colours.field = samples.smooth;
     colours.rgb = *pixels =
-        host ? backend->result(stream, host, bytes) : backend->reserve(stream, bytes);
-    if (!samples.smooth || !colours.rgb)
+        host != NULL ? backend->result(stream, host, bytes) : backend->reserve(stream, bytes);
+    if (samples.smooth == NULL || colours.rgb == NULL) {
         return KILN_NO_MEMORY;
+    }
     status = backend->launch(stream, KERNEL_MANDELBROT, &samples);
     return status == KILN_OK ? backend->launch(stream, KERNEL_COLORIZE, &colours) : status;
 }
@@ -108,8 +113,9 @@ static enum kiln_status fetch(struct task *task, uint8_t *host, const uint8_t *p
     struct stream *stream = task->stream;
     enum kiln_status status = backend->phase(stream, PHASE_DOWNLOAD);
     if (status != KILN_OK || (status = backend->download(stream, host, pixels, bytes)) != KILN_OK ||
-        (status = backend->wait(stream)) != KILN_OK)
+        (status = backend->wait(stream)) != KILN_OK) {
         return status;
+    }
     return backend->phase(stream, PHASE_ENCODE);
 }
 
@@ -119,8 +125,9 @@ static enum kiln_status run_indices(struct task *tasks, size_t count, struct pic
     uint8_t *pixels = NULL;
     uint64_t bytes = count * (uint64_t)picture->width * picture->height;
     enum kiln_status status = render(tasks, count, lut, NULL, bytes, &pixels);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return result_error(tasks, status);
+    }
     picture->pixels = pixels;
     return result_pngs(tasks, count, mandelbrot_fields, picture);
 }
@@ -130,13 +137,16 @@ static enum kiln_status run_pixels(struct task *task, struct picture *picture, c
     const struct mandelbrot_params *params = task->params;
     uint64_t bytes = (uint64_t)picture->width * picture->height * picture->channels;
     uint8_t *host = result_scratch(task, bytes, 1), *pixels = NULL;
-    if (!host)
+    if (host == NULL) {
         return result_no_memory(task);
+    }
     enum kiln_status status = render(task, 1, lut, host, bytes, &pixels);
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         status = fetch(task, host, pixels, bytes);
-    if (status != KILN_OK)
+    }
+    if (status != KILN_OK) {
         return result_error(task, status);
+    }
     picture->pixels = host;
     return result_picture(task, mandelbrot_fields, picture, params->compression);
 }
@@ -152,14 +162,17 @@ static enum kiln_status run_pictures(struct task *tasks, size_t count) {
         .depth = 8,
         .palette = indexed ? lut : NULL,
     };
-    if (!lut)
+    if (lut == NULL) {
         return result_no_memory(tasks);
+    }
     colormap_fill(params->colormap, lut);
     bool offered = true;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         offered = offered && result_png_offered(&tasks[i], &picture, params->compression);
-    if (offered)
+    }
+    if (offered) {
         return run_indices(tasks, count, &picture, lut);
+    }
     return count == 1 ? run_pixels(tasks, &picture, lut) : KILN_UNSUPPORTED;
 }
 
@@ -170,23 +183,29 @@ static enum kiln_status evaluate(struct task *tasks, size_t count, bool counts, 
     struct stream *stream = tasks->stream;
     struct mandelbrot_args args = sample_args(tasks, count, 1, 0);
     enum kiln_status status = backend->phase(stream, PHASE_KERNEL);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     uint8_t *values = count == 1 ? backend->result(stream, out[0], bytes)
                                  : backend->reserve(stream, count * bytes);
-    if (!values)
+    if (values == NULL) {
         return KILN_NO_MEMORY;
-    if (counts)
+    }
+    if (counts) {
         args.count = (int32_t *)(void *)values;
-    else
+    } else {
         args.smooth = (float *)(void *)values;
+    }
     if ((status = backend->launch(stream, KERNEL_MANDELBROT, &args)) != KILN_OK ||
-        (status = backend->phase(stream, PHASE_DOWNLOAD)) != KILN_OK)
+        (status = backend->phase(stream, PHASE_DOWNLOAD)) != KILN_OK) {
         return status;
-    for (size_t i = 0; status == KILN_OK && i < count; i++)
+    }
+    for (size_t i = 0; status == KILN_OK && i < count; i++) {
         status = backend->download(stream, out[i], values + i * bytes, bytes);
-    if (status != KILN_OK || (status = backend->wait(stream)) != KILN_OK)
+    }
+    if (status != KILN_OK || (status = backend->wait(stream)) != KILN_OK) {
         return status;
+    }
     return backend->phase(stream, PHASE_ENCODE);
 }
 
@@ -196,9 +215,11 @@ static enum kiln_status run_arrays(struct task *tasks, size_t count) {
     bool counts = params->field == MANDELBROT_COUNT;
     uint64_t bytes = shape[0] * shape[1] * 4;
     void *data[GROUP_MAX];
-    for (size_t i = 0; i < count; i++)
-        if (!(data[i] = result_array(&tasks[i], counts ? "<i4" : "<f4", shape, 2, bytes)))
+    for (size_t i = 0; i < count; i++) {
+        if ((data[i] = result_array(&tasks[i], counts ? "<i4" : "<f4", shape, 2, bytes)) == NULL) {
             return KILN_INTERNAL;
+        }
+    }
     return result_error(tasks, evaluate(tasks, count, counts, data, bytes));
 }
 
@@ -211,8 +232,9 @@ static void summarize(struct text *text, const struct mandelbrot_params *params,
     uint64_t escaped = 0, sum = 0;
     int32_t low = INT32_MAX, high = 0;
     for (uint64_t i = 0; i < pixels; i++) {
-        if (counts[i] < 0)
+        if (counts[i] < 0) {
             continue;
+        }
         escaped++;
         sum += (uint64_t)counts[i];
         low = counts[i] < low ? counts[i] : low;
@@ -241,14 +263,17 @@ static enum kiln_status run_summary(struct task *task, size_t count) {
     uint64_t pixels = (uint64_t)params->width * (uint64_t)params->height;
     int32_t *counts = result_scratch(task, pixels, sizeof *counts);
     struct text text;
-    if (count > 1)
+    if (count > 1) {
         return KILN_UNSUPPORTED;
-    if (!counts)
+    }
+    if (counts == NULL) {
         return result_no_memory(task);
+    }
     void *const out[] = {counts};
     enum kiln_status status = evaluate(task, 1, true, out, pixels * sizeof *counts);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return result_error(task, status);
+    }
     result_json_open(task, mandelbrot_fields, &text);
     summarize(&text, params, counts, pixels);
     return result_json_close(task, &text);
@@ -261,7 +286,7 @@ enum kiln_status mandelbrot_run_group(struct task *tasks, size_t count) {
         [FORMAT_RAW] = run_arrays,
         [FORMAT_JSON] = run_summary,
     };
-    return runs[tasks->format] ? runs[tasks->format](tasks, count) : KILN_UNSUPPORTED;
+    return runs[tasks->format] != NULL ? runs[tasks->format](tasks, count) : KILN_UNSUPPORTED;
 }
 
 enum kiln_status mandelbrot_run(struct task *task) {

@@ -22,12 +22,14 @@
 /* A canonical decimal (no sign, no leading zeros) that ends at `end`; false otherwise. Values past
    2^60 are held there. */
 static bool number_take(const char *text, const char *end, uint64_t *value) {
-    if (text == end || (*text == '0' && text + 1 != end))
+    if (text == end || (*text == '0' && text + 1 != end)) {
         return false;
+    }
     *value = 0;
     for (; text < end; text++) {
-        if (*text < '0' || *text > '9')
+        if (*text < '0' || *text > '9') {
             return false;
+        }
         *value = *value >> 60 ? *value : *value * 10 + (uint64_t)(*text - '0');
     }
     return true;
@@ -57,14 +59,16 @@ static enum kiln_status bind(const char *const *captures, void *raw,
     int64_t pixels;
     if (!number_take(captures[0], captures[0] + strlen(captures[0]), &z) ||
         !number_take(captures[1], captures[1] + strlen(captures[1]), &x) ||
-        !name_take(captures[2], &y, &pixels))
+        !name_take(captures[2], &y, &pixels)) {
         return KILN_NOT_FOUND;
+    }
     if (z > ZOOM_MAX) {
         complaints_add(complaints, "z", "must be an integer from 0 to %d", ZOOM_MAX);
         return KILN_OK;
     }
-    if (x >> z || y >> z)
+    if (x >> z || y >> z) {
         return KILN_NOT_FOUND;
+    }
     double side = SIDE / (double)(UINT64_C(1) << z);
     struct mandelbrot_params tile = *params;
     tile.width = tile.height = pixels;

@@ -21,22 +21,27 @@ struct processor {
 /* The value of a "key : value" line, or NULL. */
 static const char *line_value(const char *line, const char *key) {
     size_t length = strlen(key);
-    if (strncmp(line, key, length) != 0)
+    if (strncmp(line, key, length) != 0) {
         return NULL;
+    }
     const char *value = line + length;
-    while (*value == ' ' || *value == '\t')
+    while (*value == ' ' || *value == '\t') {
         value++;
-    if (*value++ != ':')
+    }
+    if (*value++ != ':') {
         return NULL;
-    while (*value == ' ' || *value == '\t')
+    }
+    while (*value == ' ' || *value == '\t') {
         value++;
+    }
     return value;
 }
 
 static void copy_value(char *to, size_t size, const char *value) {
     size_t length = strcspn(value, "\n");
-    if (length >= size)
+    if (length >= size) {
         length = size - 1;
+    }
     memcpy(to, value, length);
     to[length] = '\0';
 }
@@ -47,20 +52,25 @@ static void processor_read(struct processor *processor) {
     FILE *file = fopen("/proc/cpuinfo", "re");
     char *line = NULL;
     size_t capacity = 0;
-    while (file && getline(&line, &capacity, file) > 1) {
+    while (file != NULL && getline(&line, &capacity, file) > 1) {
         const char *value;
-        if ((value = line_value(line, "model name")) || (value = line_value(line, "CPU part")))
+        if ((value = line_value(line, "model name")) != NULL ||
+            (value = line_value(line, "CPU part")) != NULL) {
             copy_value(processor->name, sizeof processor->name, value);
-        else if ((value = line_value(line, "flags")) || (value = line_value(line, "Features")))
+        } else if ((value = line_value(line, "flags")) != NULL ||
+                   (value = line_value(line, "Features")) != NULL) {
             copy_value(processor->flags, sizeof processor->flags, value);
-        else if ((value = line_value(line, "cpu MHz")))
+        } else if ((value = line_value(line, "cpu MHz")) != NULL) {
             processor->mhz = strtod(value, NULL);
+        }
     }
     free(line);
-    if (file)
+    if (file != NULL) {
         fclose(file);
-    if (!processor->name[0])
+    }
+    if (!processor->name[0]) {
         snprintf(processor->name, sizeof processor->name, "CPU");
+    }
 }
 
 /* Kibibytes of a line of /proc/meminfo, in bytes; 0: unknown. */
@@ -68,13 +78,15 @@ static uint64_t memory_read(const char *key) {
     FILE *file = fopen("/proc/meminfo", "re");
     char line[256];
     uint64_t bytes = 0;
-    while (file && bytes == 0 && fgets(line, sizeof line, file)) {
+    while (file != NULL && bytes == 0 && fgets(line, sizeof line, file) != NULL) {
         const char *value = line_value(line, key);
-        if (value)
+        if (value != NULL) {
             bytes = strtoull(value, NULL, 10) * 1024;
+        }
     }
-    if (file)
+    if (file != NULL) {
         fclose(file);
+    }
     return bytes;
 }
 
@@ -82,9 +94,10 @@ static uint64_t memory_read(const char *key) {
 static double number_read(const char *path) {
     FILE *file = fopen(path, "re");
     double number = -1;
-    if (file) {
-        if (fscanf(file, "%lf", &number) != 1)
+    if (file != NULL) {
+        if (fscanf(file, "%lf", &number) != 1) {
             number = -1;
+        }
         fclose(file);
     }
     return number;
@@ -116,16 +129,18 @@ static void write_clocks(const struct processor *processor, struct text *json) {
     double current = number_read(path) / 1000;
     snprintf(path, sizeof path, "%s/cpuinfo_max_freq", folder);
     double maximum = number_read(path) / 1000;
-    if (current <= 0)
+    if (current <= 0) {
         current = processor->mhz;
+    }
     const char *comma = "";
     text_string(json, ",\"clocks\":{");
     if (current > 0) {
         text_format(json, "\"core\":%.0f", current);
         comma = ",";
     }
-    if (maximum > 0)
+    if (maximum > 0) {
         text_format(json, "%s\"core_maximum\":%.0f", comma, maximum);
+    }
     text_string(json, "}");
 }
 
@@ -143,8 +158,9 @@ static void write_caches(struct text *json) {
     text_string(json, ",\"caches\":{");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         long size = sysconf(rows[i].key);
-        if (size <= 0)
+        if (size <= 0) {
             continue;
+        }
         text_format(json, "%s\"%s\":%ld", comma, rows[i].name, size);
         comma = ",";
     }
@@ -153,8 +169,9 @@ static void write_caches(struct text *json) {
 
 static void write_temperature(struct text *json) {
     double degrees = number_read("/sys/class/thermal/thermal_zone0/temp") / 1000;
-    if (degrees > 0)
+    if (degrees > 0) {
         text_format(json, ",\"temperature\":%.1f", degrees);
+    }
 }
 
 /* Every flag of the processor by name. */
@@ -183,8 +200,9 @@ enum kiln_status cpu_enumerate(struct text *json, char *why, size_t why_size) {
                 isa_name(isa_choose()));
     write_memory(json);
     text_string(json, "}]");
-    if (why_size)
+    if (why_size) {
         why[0] = '\0';
+    }
     return KILN_OK;
 }
 

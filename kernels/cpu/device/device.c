@@ -14,8 +14,9 @@
 #define THREADS_MAX 1024
 
 static void cpu_close(struct device *device) {
-    if (!device)
+    if (device == NULL) {
         return;
+    }
     plans_destroy(device->plans);
     thread_pool_destroy(device->pool);
     free(device);
@@ -28,12 +29,13 @@ static enum kiln_status cpu_open(int index, const struct device_options *options
         return KILN_NO_DEVICE;
     }
     struct device *device = aligned_alloc(_Alignof(struct device), sizeof *device);
-    if (!device) {
+    if (device == NULL) {
         snprintf(why, why_size, "out of memory");
         return KILN_NO_MEMORY;
     }
     memset(device, 0, sizeof *device);
-    int threads = options && options->threads > 0 ? options->threads : thread_pool_processors();
+    int threads =
+        options != NULL && options->threads > 0 ? options->threads : thread_pool_processors();
     enum kiln_status status =
         thread_pool_create(threads > THREADS_MAX ? THREADS_MAX : threads, &device->pool);
     if (status != KILN_OK) {
@@ -43,13 +45,13 @@ static enum kiln_status cpu_open(int index, const struct device_options *options
     }
     device->isa = isa_choose();
     device->plans = plans_create();
-    if (!device->plans) {
+    if (device->plans == NULL) {
         snprintf(why, why_size, "out of memory");
         cpu_close(device);
         return KILN_NO_MEMORY;
     }
     device->account.limit = cpu_memory_total();
-    if (options && options->max_bytes > 0 &&
+    if (options != NULL && options->max_bytes > 0 &&
         (device->account.limit == 0 || options->max_bytes < device->account.limit)) {
         device->account.limit = options->max_bytes;
     }

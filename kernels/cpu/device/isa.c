@@ -14,16 +14,19 @@ static const char *const names[ISA_COUNT] = {
 };
 
 static bool machine_has(enum isa isa) {
-    if (isa == ISA_baseline)
+    if (isa == ISA_baseline) {
         return true;
+    }
 #ifdef KILN_CPU_X86
     __builtin_cpu_init();
     bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-    if (isa == ISA_avx2)
+    if (isa == ISA_avx2) {
         return avx2;
-    if (isa == ISA_avx512)
+    }
+    if (isa == ISA_avx512) {
         return avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw");
+    }
 #endif
     return false;
 }
@@ -32,11 +35,13 @@ enum isa isa_choose(void) {
     const char *wanted = getenv("KILN_CPU_ISA");
     enum isa best = ISA_baseline;
     for (int isa = 0; isa < ISA_COUNT; isa++) {
-        if (!machine_has((enum isa)isa))
+        if (!machine_has((enum isa)isa)) {
             continue;
+        }
         best = (enum isa)isa;
-        if (wanted && strcmp(wanted, names[isa]) == 0)
+        if (wanted != NULL && strcmp(wanted, names[isa]) == 0) {
             break;
+        }
     }
     return best;
 }

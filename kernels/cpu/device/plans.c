@@ -26,18 +26,22 @@ struct plans {
 
 struct plans *plans_create(void) {
     struct plans *plans = calloc(1, sizeof *plans);
-    if (!plans)
+    if (plans == NULL) {
         return NULL;
+    }
     pthread_mutex_init(&plans->lock, NULL);
     return plans;
 }
 
 void plans_destroy(struct plans *plans) {
-    if (!plans)
+    if (plans == NULL) {
         return;
-    for (size_t i = 0; i < PLANS_MAX; i++)
-        if (plans->entries[i].plan)
+    }
+    for (size_t i = 0; i < PLANS_MAX; i++) {
+        if (plans->entries[i].plan != NULL) {
             plans->entries[i].maker->destroy(plans->entries[i].plan);
+        }
+    }
     pthread_mutex_destroy(&plans->lock);
     free(plans);
 }
@@ -45,9 +49,9 @@ void plans_destroy(struct plans *plans) {
 static void *take_kept(struct plans *plans, const struct plan_maker *maker, size_t length) {
     void *plan = NULL;
     pthread_mutex_lock(&plans->lock);
-    for (size_t i = 0; !plan && i < PLANS_MAX; i++) {
+    for (size_t i = 0; plan == NULL && i < PLANS_MAX; i++) {
         struct entry *entry = &plans->entries[i];
-        if (entry->plan && entry->maker == maker && entry->length == length) {
+        if (entry->plan != NULL && entry->maker == maker && entry->length == length) {
             entry->users++;
             entry->last = ++plans->takes;
             plan = entry->plan;
@@ -63,10 +67,12 @@ static struct entry *place(struct plans *plans) {
     struct entry *best = NULL;
     for (size_t i = 0; i < PLANS_MAX; i++) {
         struct entry *entry = &plans->entries[i];
-        if (!entry->plan)
+        if (entry->plan == NULL) {
             return entry;
-        if (entry->users == 0 && (!best || entry->last < best->last))
+        }
+        if (entry->users == 0 && (best == NULL || entry->last < best->last)) {
             best = entry;
+        }
     }
     return best;
 }
@@ -75,30 +81,35 @@ static void *keep(struct plans *plans, const struct plan_maker *maker, void *pla
     struct entry old = {.plan = plan, .maker = maker};
     pthread_mutex_lock(&plans->lock);
     struct entry *entry = place(plans);
-    if (entry) {
+    if (entry != NULL) {
         old = *entry;
         *entry = (struct entry){plan, maker, length, 1, ++plans->takes};
     }
     pthread_mutex_unlock(&plans->lock);
-    if (old.plan)
+    if (old.plan != NULL) {
         old.maker->destroy(old.plan);
-    return entry ? plan : NULL;
+    }
+    return entry != NULL ? plan : NULL;
 }
 
 const void *plans_take(struct plans *plans, const struct plan_maker *maker, size_t length) {
     void *plan = take_kept(plans, maker, length);
-    if (plan)
+    if (plan != NULL) {
         return plan;
+    }
     plan = maker->create(length);
-    return plan ? keep(plans, maker, plan, length) : NULL;
+    return plan != NULL ? keep(plans, maker, plan, length) : NULL;
 }
 
 void plans_give(struct plans *plans, const void *plan) {
-    if (!plan)
+    if (plan == NULL) {
         return;
+    }
     pthread_mutex_lock(&plans->lock);
-    for (size_t i = 0; i < PLANS_MAX; i++)
-        if (plans->entries[i].plan == plan)
+    for (size_t i = 0; i < PLANS_MAX; i++) {
+        if (plans->entries[i].plan == plan) {
             plans->entries[i].users--;
+        }
+    }
     pthread_mutex_unlock(&plans->lock);
 }

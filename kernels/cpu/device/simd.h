@@ -152,17 +152,19 @@ static inline vec v_fma(vec a, vec b, vec c) {
 }
 static inline vec v_fma_exact(vec a, vec b, vec c) {
     vec r;
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; i < LANES; i++) {
         r[i] = sizeof(real) == 8 ? (real)fma(a[i], b[i], c[i])
                                  : (real)fmaf((float)a[i], (float)b[i], (float)c[i]);
+    }
     return r;
 }
 static inline vec v_fnma_exact(vec a, vec b, vec c) {
     return v_fma_exact(-a, b, c);
 }
 static inline vec v_sqrt(vec a) {
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; i < LANES; i++) {
         a[i] = (real)sqrt(a[i]);
+    }
     return a;
 }
 #define i_select(m, a, b) (((m) & (a)) | (~(m) & (b)))
@@ -186,8 +188,9 @@ static inline vec v_right(vec v, vec n) {
 #endif
 static inline uint32_t m_bits(mask m) {
     uint32_t bits = 0;
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; i < LANES; i++) {
         bits |= (uint32_t)(m[i] & 1) << i;
+    }
     return bits;
 }
 #define m_any(m) (m_bits(m) != 0)
@@ -202,8 +205,9 @@ static inline uint32_t m_bits(mask m) {
 #define m_and_not(a, b)     ((a) & ~(b))
 static inline mask m_from_bits(uint32_t bits) {
     mask m;
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; i < LANES; i++) {
         m[i] = -(lane)(bits >> i & 1);
+    }
     return m;
 }
 #endif

@@ -28,8 +28,9 @@ static uint64_t now_ns(void) {
 
 enum kiln_status cpu_stream_create(struct device *device, struct stream **out) {
     struct stream *stream = calloc(1, sizeof *stream);
-    if (!stream)
+    if (stream == NULL) {
         return KILN_NO_MEMORY;
+    }
     stream->device = device;
     stream->pool = device->pool;
     stream->isa = device->isa;
@@ -41,8 +42,9 @@ enum kiln_status cpu_stream_create(struct device *device, struct stream **out) {
 }
 
 void cpu_stream_destroy(struct stream *stream) {
-    if (!stream)
+    if (stream == NULL) {
         return;
+    }
     memory_finish(&stream->pinned);
     memory_finish(&stream->scratch);
     free(stream);
@@ -74,19 +76,22 @@ bool cpu_stream_rest(struct stream *stream, bool idle) {
     uint64_t limit = stream->device->account.limit;
     bool large = held > MEMORY_KEEP || (limit > 0 && all > limit / MEMORY_SHARE);
     for (int i = 0; i < 2; i++) {
-        if ((idle || large) && held > MEMORY_IDLE)
+        if ((idle || large) && held > MEMORY_IDLE) {
             memory_finish(pools[i]);
-        else
+        } else {
             memory_reset(pools[i]);
+        }
     }
-    if (idle)
+    if (idle) {
         malloc_trim(0); /* what decoders and small pools have left behind */
+    }
     return !idle && stream->scratch.held + stream->pinned.held > MEMORY_IDLE;
 }
 
 static void phase_close(struct stream *stream, uint64_t now) {
-    if (stream->phase >= 0)
+    if (stream->phase >= 0) {
         stream->spent[stream->phase] += now - stream->phase_started;
+    }
     stream->phase = -1;
 }
 
@@ -106,16 +111,18 @@ enum kiln_status cpu_stream_finish(struct stream *stream, struct timing *timing)
     timing->download += 1e-6 * (double)stream->spent[PHASE_DOWNLOAD];
     timing->encode += 1e-6 * (double)stream->spent[PHASE_ENCODE];
     memset(stream->spent, 0, sizeof stream->spent);
-    if (stream->control && !stream->error[0] && !stream_cancelled(stream))
+    if (stream->control != NULL && !stream->error[0] && !stream_cancelled(stream)) {
         control_raise(stream->control, CONTROL_FULL);
+    }
     stream->control = NULL;
     return KILN_OK;
 }
 
 static void *take(struct stream *stream, struct memory *memory, size_t size) {
     void *piece = memory_take(memory, size);
-    if (!piece)
+    if (piece == NULL) {
         stream_fail(stream, KILN_NO_MEMORY, "no memory for %zu bytes of scratch", size);
+    }
     return piece;
 }
 
@@ -146,8 +153,9 @@ void *cpu_stream_result(struct stream *stream, void *host, size_t size) {
 enum kiln_status cpu_stream_download(struct stream *stream, void *host, const void *device,
                                      size_t size) {
     (void)stream;
-    if (host != device)
+    if (host != device) {
         memcpy(host, device, size);
+    }
     return KILN_OK;
 }
 
@@ -158,13 +166,16 @@ void *cpu_stream_mapped(struct stream *stream, void *host, size_t size) {
 }
 
 enum kiln_status cpu_stream_launch(struct stream *stream, enum kernel_id id, const void *args) {
-    if ((unsigned)id >= KERNEL_COUNT || kernels[id] == NULL)
+    if ((unsigned)id >= KERNEL_COUNT || kernels[id] == NULL) {
         return stream_fail(stream, KILN_UNSUPPORTED, "the CPU has no such kernel");
-    if (stream_cancelled(stream))
+    }
+    if (stream_cancelled(stream)) {
         return stream_fail(stream, KILN_CANCELLED, "cancelled");
+    }
     enum kiln_status status = kernels[id](stream, args);
-    if (status == KILN_CANCELLED)
+    if (status == KILN_CANCELLED) {
         stream_fail(stream, status, "cancelled");
+    }
     return status;
 }
 

@@ -40,7 +40,7 @@ struct stream {
 
 /** True once the job should stop. */
 static inline bool stream_cancelled(const struct stream *stream) {
-    return stream->control &&
+    return stream->control != NULL &&
            atomic_load_explicit(&stream->control->cancel, memory_order_relaxed) != 0;
 }
 

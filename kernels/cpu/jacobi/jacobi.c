@@ -55,14 +55,15 @@ static void row_copy(const struct copy *copy, size_t index) {
     size_t row = grid->width * grid->element;
     char *lifted =
         jacobi_row(grid, copy->lifted, index / grid->height, (ptrdiff_t)(index % grid->height));
-    if (copy->to) {
+    if (copy->to != NULL) {
         grid->simd->lower(copy->to + index * row, lifted, grid->width, grid->vectors);
         return;
     }
-    size_t filled = copy->from ? grid->vectors * grid->simd->lanes * grid->element : 0;
-    if (copy->from)
+    size_t filled = copy->from != NULL ? grid->vectors * grid->simd->lanes * grid->element : 0;
+    if (copy->from != NULL) {
         grid->simd->lift(lifted, copy->from + index * row, grid->width, grid->vectors,
                          copy->scaled);
+    }
     memset(lifted + filled, 0, grid->stride - filled);
 }
 
@@ -71,8 +72,9 @@ static void copy_run(void *context, size_t chunk, int slot) {
     const struct copy *copy = context;
     size_t rows = copy->grid->height * copy->grid->planes;
     size_t end = smaller((chunk + 1) * COPY_ROWS, rows);
-    for (size_t r = chunk * COPY_ROWS; r < end; r++)
+    for (size_t r = chunk * COPY_ROWS; r < end; r++) {
         row_copy(copy, r);
+    }
 }
 
 static void copy_rows(const struct copy *copy) {
@@ -111,11 +113,13 @@ static struct jacobi_bounds bounds_of(const struct jacobi_grid *grid, const void
     struct jacobi_bounds all = {0, (double)INFINITY};
     size_t count = grid->width * grid->height * grid->planes;
     size_t pieces = (count + BOUNDS_COUNT - 1) / BOUNDS_COUNT;
-    if (!data)
+    if (data == NULL) {
         return all;
+    }
     struct look look = {grid, data, count, stream_take(grid->stream, pieces * sizeof all)};
-    if (!look.bounds)
+    if (look.bounds == NULL) {
         return (struct jacobi_bounds){(double)INFINITY, 0};
+    }
     thread_pool_run(grid->stream->pool, look_run, &look, pieces);
     for (size_t i = 0; i < pieces; i++) {
         all.most = fmax(all.most, look.bounds[i].most);
@@ -128,11 +132,13 @@ static struct jacobi_bounds bounds_of(const struct jacobi_grid *grid, const void
    sweep, and by what is rounded. */
 static bool may_fuse(const struct jacobi_grid *grid, const struct jacobi_args *args) {
     const struct jacobi_simd *simd = grid->simd;
-    if (!simd->can_fuse)
+    if (!simd->can_fuse) {
         return false;
+    }
     struct jacobi_bounds b = bounds_of(grid, args->b), start = b;
-    if (args->start != args->b)
+    if (args->start != args->b) {
         start = bounds_of(grid, args->start);
+    }
     double sweeps = (double)args->iterations;
     double most = (start.most + b.most * (1 + sweeps / 4)) * exp(sweeps * simd->growth);
     return b.least >= simd->tiny && most <= simd->largest;
@@ -154,9 +160,10 @@ static void sweep_run(void *context, size_t index, int slot) {
         .rows = smaller(problem->rows, grid->height - row),
     };
     grid->simd->sweep[grid->fused](&sweep);
-    if (problem->tolerance > 0)
+    if (problem->tolerance > 0) {
         problem->changes[index] =
             grid->simd->change(sweep.to, sweep.from, sweep.rows * sweep.stride);
+    }
 }
 
 /* One sweep; with a tolerance the most that it changed. */
@@ -167,8 +174,9 @@ static double sweep_single(struct problem *problem) {
     grid->x = problem->next;
     problem->next = x;
     double most = 0;
-    for (size_t i = 0; problem->tolerance > 0 && i < problem->chunks * grid->planes; i++)
+    for (size_t i = 0; problem->tolerance > 0 && i < problem->chunks * grid->planes; i++) {
         most = fmax(most, problem->changes[i]);
+    }
     return most;
 }
 
@@ -181,27 +189,33 @@ static enum kiln_status sweep_all(struct problem *problem, const struct jacobi_a
     *report = (struct jacobi_report){0, (double)NAN};
     while (report->sweeps < args->iterations && !stream_cancelled(stream)) {
         int64_t left = args->iterations - report->sweeps;
-        if (args->tolerance > 0)
+        if (args->tolerance > 0) {
             left = left < JACOBI_CHECK ? left : JACOBI_CHECK;
+        }
         int64_t singles = args->tolerance > 0 ? 2 - left % 2 : left % 2;
         struct jacobi_progress progress = {(uint64_t)report->sweeps, (uint64_t)args->iterations};
         enum kiln_status status =
             jacobi_pairs(&problem->grid, (uint64_t)(left - singles) / 2, progress);
-        if (status != KILN_OK)
+        if (status != KILN_OK) {
             return status;
+        }
         memory_release(&stream->scratch, mark);
-        for (int64_t i = 0; i < singles && !stream_cancelled(stream); i++)
+        for (int64_t i = 0; i < singles && !stream_cancelled(stream); i++) {
             report->residual = sweep_single(problem);
-        if (stream_cancelled(stream))
+        }
+        if (stream_cancelled(stream)) {
             break; /* not all of them were made */
+        }
         report->sweeps += left;
         control_advance(stream->control, (uint64_t)report->sweeps, (uint64_t)args->iterations);
         if (args->tolerance > 0 && report->sweeps % JACOBI_CHECK == 0 &&
-            report->residual <= args->tolerance)
+            report->residual <= args->tolerance) {
             break;
+        }
     }
-    if (!(args->tolerance > 0))
+    if (!(args->tolerance > 0)) {
         report->residual = (double)NAN;
+    }
     return stream_cancelled(stream) ? KILN_CANCELLED : KILN_OK;
 }
 
@@ -209,12 +223,14 @@ static enum kiln_status shape(struct problem *problem) {
     struct jacobi_grid *grid = &problem->grid;
     grid->vectors = (grid->width + grid->simd->lanes - 1) / grid->simd->lanes;
     grid->stride = round_up(grid->vectors * grid->simd->lanes * grid->element, LINE);
-    if (grid->stride % 4096 == 0)
+    if (grid->stride % 4096 == 0) {
         grid->stride += LINE; /* rows one page apart would share their cache sets */
+    }
     grid->groups = (grid->height + 2 + grid->simd->rows - 1) / grid->simd->rows;
     size_t rows = JACOBI_ABOVE + grid->groups * grid->simd->rows;
-    if (__builtin_mul_overflow(grid->stride, rows, &grid->plane))
+    if (__builtin_mul_overflow(grid->stride, rows, &grid->plane)) {
         return stream_fail(grid->stream, KILN_JOB_TOO_LARGE, "the array is too large");
+    }
     bool small = grid->width * grid->height * grid->planes < PARALLEL_CELLS;
     grid->threads = small ? 1 : thread_pool_width(grid->stream->pool);
     problem->rows = grid->height / (size_t)grid->threads + 1;
@@ -227,10 +243,12 @@ static enum kiln_status shape(struct problem *problem) {
 static void mask_fill(const struct jacobi_grid *grid) {
     size_t row = grid->vectors * grid->simd->lanes * grid->element;
     memset(grid->mask, 0, 2 * row);
-    for (size_t lane = 0; lane < grid->simd->lanes; lane++)
-        for (size_t j = 0; j < grid->vectors && lane * grid->vectors + j < grid->width; j++)
+    for (size_t lane = 0; lane < grid->simd->lanes; lane++) {
+        for (size_t j = 0; j < grid->vectors && lane * grid->vectors + j < grid->width; j++) {
             memset(grid->mask + (j * grid->simd->lanes + lane) * grid->element, 0xff,
                    grid->element);
+        }
+    }
 }
 
 static enum kiln_status problem_init(struct problem *problem, struct stream *stream,
@@ -247,20 +265,25 @@ static enum kiln_status problem_init(struct problem *problem, struct stream *str
     struct jacobi_grid *grid = &problem->grid;
     enum kiln_status status = shape(problem);
     size_t all;
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
-    if (__builtin_mul_overflow(grid->plane, grid->planes, &all))
+    }
+    if (__builtin_mul_overflow(grid->plane, grid->planes, &all)) {
         return stream_fail(stream, KILN_JOB_TOO_LARGE, "the array is too large");
+    }
     bool single = args->iterations % 2 != 0 || args->tolerance > 0;
     grid->x = stream_take(stream, all);
     grid->b = stream_take(stream, all);
     grid->mask = stream_take(stream, 2 * grid->vectors * grid->simd->lanes * grid->element);
     problem->changes =
         stream_take(stream, problem->chunks * grid->planes * sizeof *problem->changes);
-    if (single)
+    if (single) {
         problem->next = stream_take(stream, all);
-    if (!grid->x || !grid->b || !grid->mask || !problem->changes || (single && !problem->next))
+    }
+    if (grid->x == NULL || grid->b == NULL || grid->mask == NULL || problem->changes == NULL ||
+        (single && problem->next == NULL)) {
         return KILN_NO_MEMORY;
+    }
     mask_fill(grid);
     return KILN_OK;
 }
@@ -270,23 +293,26 @@ enum kiln_status jacobi_launch(struct stream *stream, const void *arguments) {
     struct problem problem;
     struct jacobi_report report;
     enum kiln_status status = problem_init(&problem, stream, args);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     struct jacobi_grid *grid = &problem.grid;
     grid->fused = may_fuse(grid, args);
     copy_rows(&(struct copy){grid, grid->x, args->start, NULL, false});
     copy_rows(&(struct copy){grid, grid->b, args->b, NULL, grid->fused});
     surround(grid, grid->x);
     surround(grid, grid->b);
-    if (problem.next) {
+    if (problem.next != NULL) {
         copy_rows(&(struct copy){grid, problem.next, NULL, NULL, false});
         surround(grid, problem.next);
     }
     status = sweep_all(&problem, args, &report);
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
+    }
     copy_rows(&(struct copy){grid, grid->x, NULL, args->x, false});
-    if (args->report)
+    if (args->report != NULL) {
         *args->report = report;
+    }
     return KILN_OK;
 }

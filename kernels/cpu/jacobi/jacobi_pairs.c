@@ -73,26 +73,30 @@ static bool steps_made(const struct run *run, const struct band *band, uint64_t 
 /* Waits until the band, which another thread is at, has made so many steps, or cancellation. */
 static void steps_wait(struct run *run, const struct band *band, uint64_t wanted) {
     for (unsigned i = 0; i < SPINS_SLEEP; i++) {
-        if (steps_made(run, band, wanted))
+        if (steps_made(run, band, wanted)) {
             return;
+        }
         relax();
     }
     pthread_mutex_lock(&run->mutex);
     atomic_fetch_add(&run->step_sleepers, 1);
     atomic_thread_fence(memory_order_seq_cst); /* before the look at the steps */
-    while (!steps_made(run, band, wanted))
+    while (!steps_made(run, band, wanted)) {
         pthread_cond_wait(&run->stepped, &run->mutex);
+    }
     atomic_fetch_sub(&run->step_sleepers, 1);
     pthread_mutex_unlock(&run->mutex);
 }
 
 static void steps_tell(struct run *run, struct band *band, uint64_t steps) {
     atomic_store_explicit(&band->steps, steps, memory_order_release);
-    if (run->band_count == 1)
+    if (run->band_count == 1) {
         return;
+    }
     atomic_thread_fence(memory_order_seq_cst); /* before the look at the sleepers */
-    if (atomic_load_explicit(&run->step_sleepers, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&run->step_sleepers, memory_order_relaxed) == 0) {
         return;
+    }
     pthread_mutex_lock(&run->mutex);
     pthread_cond_broadcast(&run->stepped);
     pthread_mutex_unlock(&run->mutex);
@@ -133,13 +137,17 @@ static bool band_run(struct run *run, size_t index, uint64_t batch) {
     size_t pairs = left < run->deep ? (size_t)left : run->deep;
     for (size_t u = band->first; u < band->end; u++) {
         size_t behind = u + run->deep + 1 < run->steps ? u + run->deep + 1 : run->steps;
-        if (batch > 0 && behind > band->end)
+        if (batch > 0 && behind > band->end) {
             steps_wait(run, band + 1, (batch - 1) * run->steps + behind);
-        if (stream_cancelled(run->grid->stream))
+        }
+        if (stream_cancelled(run->grid->stream)) {
             return false;
-        for (size_t p = 0; p < pairs && p <= u; p++)
-            if (u - p < run->grid->groups)
+        }
+        for (size_t p = 0; p < pairs && p <= u; p++) {
+            if (u - p < run->grid->groups) {
                 group_run(run, batch, p, u - p);
+            }
+        }
         steps_tell(run, band, batch * run->steps + u + 1);
     }
     progress_tell(run);
@@ -150,27 +158,35 @@ static bool band_run(struct run *run, size_t index, uint64_t batch) {
 static bool band_ready(const struct run *run, size_t index) {
     const struct band *band = &run->bands[index];
     uint64_t batch = band->next;
-    if (band->busy || batch >= run->batches)
+    if (band->busy || batch >= run->batches) {
         return false;
-    if (index > 0 && band[-1].next <= batch)
+    }
+    if (index > 0 && band[-1].next <= batch) {
         return false;
+    }
     if (index == 0 && batch >= run->carry_count &&
-        run->bands[run->band_count - 1].next <= batch - run->carry_count)
+        run->bands[run->band_count - 1].next <= batch - run->carry_count) {
         return false; /* its carry is still in use */
-    if (index + 1 == run->band_count || batch == 0 || band[1].next >= batch)
+    }
+    if (index + 1 == run->band_count || batch == 0 || band[1].next >= batch) {
         return true;
+    }
     return band[1].next == batch - 1 && band[1].busy;
 }
 
 /* A band for a thread that made `last` before, or band_count. */
 static size_t band_choose(const struct run *run, size_t last, unsigned waited) {
-    if (run->staying && run->workers >= (int)run->band_count && waited < SPINS_STEAL)
+    if (run->staying && run->workers >= (int)run->band_count && waited < SPINS_STEAL) {
         return band_ready(run, last) ? last : run->band_count;
-    if (!run->staying && last + 1 < run->band_count && band_ready(run, last + 1))
+    }
+    if (!run->staying && last + 1 < run->band_count && band_ready(run, last + 1)) {
         return last + 1;
-    for (size_t i = run->band_count; i-- > 0;) /* the oldest batch first */
-        if (band_ready(run, i))
+    }
+    for (size_t i = run->band_count; i-- > 0;) { /* the oldest batch first */
+        if (band_ready(run, i)) {
             return i;
+        }
+    }
     return run->band_count;
 }
 
@@ -181,8 +197,9 @@ static bool all_taken(const struct run *run) {
 
 static void tell_change(struct run *run) {
     atomic_fetch_add_explicit(&run->changes, 1, memory_order_relaxed);
-    if (run->sleeping > 0)
+    if (run->sleeping > 0) {
         pthread_cond_broadcast(&run->changed);
+    }
 }
 
 /* Waits for a change, for a while awake. Called and returns under the mutex. */
@@ -196,8 +213,9 @@ static void change_wait(struct run *run, unsigned *waited) {
     }
     pthread_mutex_unlock(&run->mutex);
     for (unsigned i = 0; i < SPINS_STEAL; i++, ++*waited) {
-        if (atomic_load_explicit(&run->changes, memory_order_relaxed) != seen)
+        if (atomic_load_explicit(&run->changes, memory_order_relaxed) != seen) {
             break;
+        }
         relax();
     }
     pthread_mutex_lock(&run->mutex);
@@ -242,8 +260,9 @@ static void bands_cut(struct run *run, size_t wanted) {
     size_t most = run->steps / (run->deep + BAND_MORE);
     most = most < BANDS_MOST ? most : BANDS_MOST;
     run->band_count = wanted < most ? wanted : most;
-    if (run->band_count == 0)
+    if (run->band_count == 0) {
         run->band_count = 1;
+    }
     for (size_t i = 0; i < run->band_count; i++) {
         struct band *band = &run->bands[i];
         atomic_init(&band->steps, 0);
@@ -258,15 +277,17 @@ static enum kiln_status run_init(struct run *run, const struct jacobi_grid *grid
                                  struct jacobi_progress progress, atomic_ullong *parts) {
     *run = (struct run){.grid = grid, .pairs = pairs, .progress = progress, .parts = parts};
     run->deep = DEEP_MOST;
-    while (run->deep > DEEP_LEAST && grid->groups / (run->deep + BAND_MORE) < (size_t)grid->threads)
+    while (run->deep > DEEP_LEAST &&
+           grid->groups / (run->deep + BAND_MORE) < (size_t)grid->threads) {
         run->deep /= 2;
+    }
     run->batches = (pairs + run->deep - 1) / run->deep;
     run->planes = grid->planes;
     run->steps = grid->groups + run->deep - 1;
     run->carry_size = run->deep * 2 * grid->vectors * grid->simd->lanes * grid->element;
     run->carry_count = (size_t)grid->threads + 1;
     run->carry = stream_take(grid->stream, run->carry_count * run->carry_size);
-    return run->carry ? KILN_OK : KILN_NO_MEMORY;
+    return run->carry != NULL ? KILN_OK : KILN_NO_MEMORY;
 }
 
 /* One plane by all threads. */
@@ -295,32 +316,39 @@ static void whole_run(void *context, size_t plane, int slot) {
     struct run *run = &((struct whole *)context)->runs[slot];
     run->plane = plane;
     bands_cut(run, 1);
-    for (uint64_t batch = 0; batch < run->batches; batch++)
-        if (!band_run(run, 0, batch))
+    for (uint64_t batch = 0; batch < run->batches; batch++) {
+        if (!band_run(run, 0, batch)) {
             return;
+        }
+    }
 }
 
 enum kiln_status jacobi_pairs(const struct jacobi_grid *grid, uint64_t pairs,
                               struct jacobi_progress progress) {
-    if (pairs == 0)
+    if (pairs == 0) {
         return KILN_OK;
+    }
     atomic_ullong parts = 0;
     size_t threads = (size_t)grid->threads;
     bool shared = threads > 1 && (grid->planes < threads ||
                                   (grid->planes % threads != 0 && grid->planes < 4 * threads));
     size_t count = shared ? 1 : (size_t)thread_pool_width(grid->stream->pool);
     struct run *runs = stream_take(grid->stream, count * sizeof *runs);
-    if (!runs)
+    if (runs == NULL) {
         return KILN_NO_MEMORY;
-    for (size_t i = 0; i < count; i++)
-        if (run_init(&runs[i], grid, pairs, progress, &parts) != KILN_OK)
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (run_init(&runs[i], grid, pairs, progress, &parts) != KILN_OK) {
             return KILN_NO_MEMORY;
+        }
+    }
     if (!shared) {
         struct whole whole = {runs};
         thread_pool_run(grid->stream->pool, whole_run, &whole, grid->planes);
         return KILN_OK;
     }
-    for (runs->plane = 0; runs->plane < grid->planes; runs->plane++)
+    for (runs->plane = 0; runs->plane < grid->planes; runs->plane++) {
         plane_run(runs);
+    }
     return KILN_OK;
 }

@@ -28,8 +28,9 @@
    difference and the quarter of it are one rounding, except near the ends of the range. */
 INLINE vec update(vec up, vec down, vec left, vec right, vec b, bool fused) {
     vec sum = (up + down) + (left + right);
-    if (fused)
+    if (fused) {
         return v_fma(sum, v_set((real)0.25), b);
+    }
     return (sum - b) * (real)0.25;
 }
 
@@ -66,8 +67,9 @@ INLINE void first_sweep(const struct jacobi_rows *rows, struct flow *flow, const
         vec down =
             k < ROWS - 1 ? flow->middle[k < ROWS - 1 ? k + 1 : k] : v_load(x_at(rows, ROWS + 1, j));
         y[k] = update(up, down, flow->left[k], right[k], b_at(rows, k + 1, j), fused);
-        if (masked)
+        if (masked) {
             y[k] = keep(y[k], rows->mask[k + 1] + j * LANES);
+        }
     }
     EACH(k, 0, ROWS) {
         flow->left[k] = flow->middle[k];
@@ -82,8 +84,9 @@ INLINE void second_sweep(const struct jacobi_rows *rows, struct flow *flow, cons
         vec up = k > 0 ? flow->middle[k > 0 ? k - 1 : 0] : v_load(rows->carry0 + j * LANES);
         vec down = k < ROWS - 1 ? flow->middle[k < ROWS - 1 ? k + 1 : k] : last;
         vec z = update(up, down, flow->left[k], right[k], b_at(rows, k, j), fused);
-        if (masked)
+        if (masked) {
             z = keep(z, rows->mask[k] + j * LANES);
+        }
         v_store(rows->x + (size_t)k * rows->stride + j * LANES, z);
     }
     v_store(rows->carry0 + j * LANES, flow->middle[ROWS - 1]);
@@ -168,8 +171,9 @@ INLINE void pair_run(const struct jacobi_group *group, bool fused) {
         load_right(&rows, right, j);
         column(&rows, &first, &second, &last, right, j, true, fused);
     }
-    if (count > 1)
+    if (count > 1) {
         column(&rows, &first, &second, &last, wrap, end, true, fused);
+    }
     second_sweep(&rows, &second, wrap_second, last, end, true, fused);
 }
 
@@ -278,7 +282,9 @@ INLINE void turn(vec *v) {
             to[2 * k] = __builtin_shuffle(v[k], v[k + LANES / 2], (lanes){ZIP_LOW});
             to[2 * k + 1] = __builtin_shuffle(v[k], v[k + LANES / 2], (lanes){ZIP_HIGH});
         }
-        _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) v[k] = to[k];
+        _Pragma("GCC unroll 16") for (int k = 0; k < LANES; k++) {
+            v[k] = to[k];
+        }
     }
 }
 
@@ -296,15 +302,18 @@ static void lift(void *to, const void *from, size_t width, size_t vectors, bool 
     size_t whole = squares(width, vectors);
     for (size_t j = 0; j < whole; j += LANES) {
         vec v[LANES];
-        _Pragma("GCC unroll 16") for (size_t k = 0; k < LANES; k++) v[k] =
-            v_load(packed + k * vectors + j) * factor;
+        _Pragma("GCC unroll 16") for (size_t k = 0; k < LANES; k++) {
+            v[k] = v_load(packed + k * vectors + j) * factor;
+        }
         turn(v);
-        _Pragma("GCC unroll 16") for (size_t k = 0; k < LANES; k++)
+        _Pragma("GCC unroll 16") for (size_t k = 0; k < LANES; k++) {
             v_store(x + (j + k) * LANES, v[k]);
+        }
     }
     for (size_t j = whole; j < vectors; j++) {
-        for (size_t k = 0, at = j; k < LANES; k++, at += vectors)
+        for (size_t k = 0, at = j; k < LANES; k++, at += vectors) {
             x[j * LANES + k] = at < width ? packed[at] * factor : 0;
+        }
     }
 }
 
@@ -314,15 +323,18 @@ static void lower(void *to, const void *from, size_t width, size_t vectors) {
     size_t whole = squares(width, vectors);
     for (size_t j = 0; j < whole; j += LANES) {
         vec v[LANES];
-        _Pragma("GCC unroll 16") for (size_t k = 0; k < LANES; k++) v[k] =
-            v_load(x + (j + k) * LANES);
+        _Pragma("GCC unroll 16") for (size_t k = 0; k < LANES; k++) {
+            v[k] = v_load(x + (j + k) * LANES);
+        }
         turn(v);
-        _Pragma("GCC unroll 16") for (size_t k = 0; k < LANES; k++)
+        _Pragma("GCC unroll 16") for (size_t k = 0; k < LANES; k++) {
             v_store(packed + k * vectors + j, v[k]);
+        }
     }
     for (size_t j = whole; j < vectors; j++) {
-        for (size_t k = 0, at = j; k < LANES && at < width; k++, at += vectors)
+        for (size_t k = 0, at = j; k < LANES && at < width; k++, at += vectors) {
             packed[at] = x[j * LANES + k];
+        }
     }
 }
 

@@ -32,18 +32,20 @@ static void row_run(const struct laplacian_call *job, size_t row) {
     void *b = (char *)args->b + row * job->row_size;
     const void *up = row % height ? x - job->row_size : job->zero;
     const void *down = (row + 1) % height ? x + job->row_size : job->zero;
-    if (args->real)
+    if (args->real) {
         job->simd->row_real(b, up, (const void *)x, down, width);
-    else
+    } else {
         job->simd->row_int(b, up, (const void *)x, down, width);
+    }
 }
 
 static void chunk_run(void *context, size_t chunk, int slot) {
     (void)slot;
     const struct laplacian_call *job = context;
     size_t end = (chunk + 1) * job->chunk < job->rows ? (chunk + 1) * job->chunk : job->rows;
-    for (size_t row = chunk * job->chunk; row < end && !stream_cancelled(job->stream); row++)
+    for (size_t row = chunk * job->chunk; row < end && !stream_cancelled(job->stream); row++) {
         row_run(job, row);
+    }
 }
 
 enum kiln_status laplacian_launch(struct stream *stream, const void *arguments) {
@@ -58,8 +60,9 @@ enum kiln_status laplacian_launch(struct stream *stream, const void *arguments) 
         .chunk = width < CHUNK_CELLS ? CHUNK_CELLS / width : 1,
     };
     char *zero = stream_take(stream, job.row_size);
-    if (!zero)
+    if (zero == NULL) {
         return KILN_NO_MEMORY;
+    }
     memset(zero, 0, job.row_size);
     job.zero = zero;
     thread_pool_run(stream->pool, chunk_run, &job, (job.rows + job.chunk - 1) / job.chunk);

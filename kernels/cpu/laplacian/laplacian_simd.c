@@ -15,10 +15,12 @@
                      const type *restrict down, size_t width) {                                    \
         size_t last = width - 1;                                                                   \
         b[0] = name##_at(up[0], down[0], 0, last ? x[1] : 0, x[0]);                                \
-        for (size_t i = 1; i < last; i++)                                                          \
+        for (size_t i = 1; i < last; i++) {                                                        \
             b[i] = name##_at(up[i], down[i], x[i - 1], x[i + 1], x[i]);                            \
-        if (last)                                                                                  \
+        }                                                                                          \
+        if (last) {                                                                                \
             b[last] = name##_at(up[last], down[last], x[last - 1], 0, x[last]);                    \
+        }                                                                                          \
     }
 
 LAPLACIAN_ROW(row_int, int32_t)

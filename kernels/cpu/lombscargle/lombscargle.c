@@ -28,17 +28,19 @@ static void tile_run(void *context, size_t chunk, int slot) {
     const struct curve *curve = &job->curves[chunk / job->tiles];
     int64_t first = (int64_t)(chunk % job->tiles) * job->tile, count = job->args->nf - first;
     if (lombscargle_tile(job, curve, first, count < job->tile ? count : job->tile,
-                         &job->spaces[slot]))
+                         &job->spaces[slot])) {
         lombscargle_advance(job);
+    }
 }
 
 static void peaks_run(void *context, size_t chunk, int slot) {
     const struct lombscargle_job *job = context;
     const struct curve *curve = &job->curves[chunk];
     (void)slot;
-    if (!stream_cancelled(job->stream))
+    if (!stream_cancelled(job->stream)) {
         lombscargle_peaks_keep(curve->power, job->args->nf, job->args->fp32, curve->peaks,
                                job->args->peak_count);
+    }
 }
 
 /* Copies a curve's samples; those added to fill its last vector weigh nothing. */
@@ -47,14 +49,16 @@ static enum kiln_status curve_fill(struct lombscargle_job *job,
     const struct lombscargle_args *args = job->args;
     size_t n = (size_t)from->n, padded, size;
     if (__builtin_add_overflow(n, LOMBSCARGLE_GRAIN - 1, &padded) ||
-        __builtin_mul_overflow(padded, sizeof(double), &size))
+        __builtin_mul_overflow(padded, sizeof(double), &size)) {
         return stream_fail(job->stream, KILN_JOB_TOO_LARGE, "too many samples");
+    }
     padded -= padded % LOMBSCARGLE_GRAIN;
     double *t = stream_take(job->stream, padded * sizeof *t);
     char *w = stream_take(job->stream, padded * job->simd->element);
     char *wy = stream_take(job->stream, padded * job->simd->element);
-    if (!t || !w || !wy)
+    if (t == NULL || w == NULL || wy == NULL) {
         return KILN_NO_MEMORY;
+    }
     memcpy(t, args->t + from->t, n * sizeof *t);
     memset(t + n, 0, (padded - n) * sizeof *t);
     /* In float equal weights shall be exactly 1. With a floating mean YC - Y C is the sum over
@@ -83,8 +87,9 @@ static enum kiln_status spaces_fill(struct lombscargle_job *job) {
     size_t sums = (size_t)job->tile * LOMBSCARGLE_SUMS((size_t)job->terms);
     const size_t right = LOMBSCARGLE_BLOCK * LOMBSCARGLE_ROW, rows = LOMBSCARGLE_ROWS;
     job->spaces = stream_take(job->stream, width * sizeof *job->spaces);
-    if (!job->spaces)
+    if (job->spaces == NULL) {
         return KILN_NO_MEMORY;
+    }
     for (size_t i = 0; i < width; i++) {
         struct space *space = &job->spaces[i];
         struct lombscargle_work *work = &space->work;
@@ -94,8 +99,10 @@ static enum kiln_status spaces_fill(struct lombscargle_job *job) {
             work->right = stream_take(job->stream, right * sizeof(double));
             work->products = stream_take(job->stream, 4 * rows * LOMBSCARGLE_ROW * sizeof(double));
         }
-        if (!space->sums || (!job->listed && (!work->left || !work->right || !work->products)))
+        if (space->sums == NULL || (!job->listed && (work->left == NULL || work->right == NULL ||
+                                                     work->products == NULL))) {
             return KILN_NO_MEMORY;
+        }
     }
     return KILN_OK;
 }
@@ -106,7 +113,7 @@ static void tiles_choose(struct lombscargle_job *job, size_t series) {
     int64_t threads = (int64_t)thread_pool_width(job->stream->pool) * TILES_THREAD;
     int64_t share = nf / (threads / (int64_t)(series < 64 ? series : 64) + 1);
     int64_t rows = share / LOMBSCARGLE_ROW / LOMBSCARGLE_RENEW * LOMBSCARGLE_RENEW;
-    job->listed = job->args->frequency || nf < GRID_MIN;
+    job->listed = job->args->frequency != NULL || nf < GRID_MIN;
     rows = rows < LOMBSCARGLE_RENEW  ? LOMBSCARGLE_RENEW
            : rows > LOMBSCARGLE_ROWS ? LOMBSCARGLE_ROWS
                                      : rows;
@@ -120,7 +127,7 @@ static size_t group_size(const struct lombscargle_job *job, const struct lombsca
     size_t bytes = 0, count = 0;
     while (count < series && (count == 0 || bytes < GROUP_BYTES)) {
         bytes += (size_t)curves[count].n * 24;
-        bytes += job->args->power ? 0 : (size_t)job->args->nf * sizeof(double);
+        bytes += job->args->power != NULL ? 0 : (size_t)job->args->nf * sizeof(double);
         count++;
     }
     return count;
@@ -132,25 +139,32 @@ static enum kiln_status group_run(struct lombscargle_job *job, struct nufft *nuf
     const struct lombscargle_args *args = job->args;
     enum kiln_status status = KILN_OK;
     job->curves = stream_take(job->stream, job->count * sizeof *job->curves);
-    if (!job->curves)
+    if (job->curves == NULL) {
         return KILN_NO_MEMORY;
+    }
     for (size_t i = 0; status == KILN_OK && i < job->count; i++) {
         struct curve *curve = &job->curves[i];
         status = curve_fill(job, &curves[i], curve);
-        curve->power = args->power ? args->power + (first + i) * (size_t)args->nf
-                                   : stream_take(job->stream, (size_t)args->nf * sizeof(double));
-        curve->peaks = args->peaks ? args->peaks + (first + i) * (size_t)args->peak_count : NULL;
-        if (status == KILN_OK && !curve->power)
+        curve->power = args->power != NULL
+                           ? args->power + (first + i) * (size_t)args->nf
+                           : stream_take(job->stream, (size_t)args->nf * sizeof(double));
+        curve->peaks =
+            args->peaks != NULL ? args->peaks + (first + i) * (size_t)args->peak_count : NULL;
+        if (status == KILN_OK && curve->power == NULL) {
             status = KILN_NO_MEMORY;
+        }
     }
-    if (status != KILN_OK)
+    if (status != KILN_OK) {
         return status;
-    if (nufft)
+    }
+    if (nufft != NULL) {
         nufft_run(nufft);
-    else
+    } else {
         thread_pool_run(job->stream->pool, tile_run, job, job->count * job->tiles);
-    if (args->peaks && !stream_cancelled(job->stream))
+    }
+    if (args->peaks != NULL && !stream_cancelled(job->stream)) {
         thread_pool_run(job->stream->pool, peaks_run, job, job->count);
+    }
     return stream_cancelled(job->stream) ? KILN_CANCELLED : KILN_OK;
 }
 
@@ -162,8 +176,9 @@ static bool nufft_choose(const struct lombscargle_args *args,
         args->method != LOMBSCARGLE_METHOD_DIRECT &&
         nufft_shape_make(args, curves, series, shape) &&
         (args->method == LOMBSCARGLE_METHOD_NUFFT || nufft_faster(args, curves, series, shape));
-    if (args->method_used)
+    if (args->method_used != NULL) {
         *args->method_used = chosen ? LOMBSCARGLE_METHOD_NUFFT : LOMBSCARGLE_METHOD_DIRECT;
+    }
     return chosen;
 }
 
@@ -184,21 +199,24 @@ enum kiln_status lombscargle_launch(struct stream *stream, const void *arguments
     enum kiln_status status = KILN_OK;
     tiles_choose(&job, series);
     struct memory_mark start = memory_mark(&stream->scratch);
-    if (nufft_choose(args, curves, series, &shape))
+    if (nufft_choose(args, curves, series, &shape)) {
         status = nufft_begin(&job, &shape, series, &nufft);
+    }
     if (status == KILN_NO_MEMORY) { /* direct sums need hardly any */
         nufft_finish(nufft);
         nufft = NULL;
         memory_release(&stream->scratch, start);
         stream->error[0] = '\0';
         tiles_choose(&job, series);
-        if (args->method_used)
+        if (args->method_used != NULL) {
             *args->method_used = LOMBSCARGLE_METHOD_DIRECT;
+        }
         status = KILN_OK;
     }
     job.chunks = job.tiles * series;
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         status = spaces_fill(&job);
+    }
     for (size_t at = 0; status == KILN_OK && at < series; at += job.count) {
         struct memory_mark mark = memory_mark(&stream->scratch);
         job.count = group_size(&job, curves + at, series - at);

@@ -29,8 +29,9 @@ struct samples {
 static double span_of(const struct samples *samples) {
     double low = INFINITY, high = -INFINITY;
     for (size_t j = 0; j < samples->n; j++) {
-        if (!(samples->w[j] > 0))
+        if (!(samples->w[j] > 0)) {
             continue;
+        }
         low = samples->t[j] < low ? samples->t[j] : low;
         high = samples->t[j] > high ? samples->t[j] : high;
     }
@@ -46,8 +47,9 @@ static bool node_add(const struct lombscargle_job *job, const struct samples *sa
     size_t node = 0;
     for (size_t at = 0; at < samples->n; at += BASIS_BLOCK) {
         size_t left = samples->n - at, n = left < BASIS_BLOCK ? left : BASIS_BLOCK;
-        if (at % LOOK == 0 && stream_cancelled(job->stream))
+        if (at % LOOK == 0 && stream_cancelled(job->stream)) {
             return false;
+        }
         simd->products(basis, samples->t + at, n, &block);
         for (size_t j = 0; j < n; j++) {
             double weighted = samples->w[at + j] * block.product[j] * block.product[j];
@@ -58,8 +60,9 @@ static bool node_add(const struct lombscargle_job *job, const struct samples *sa
             }
         }
     }
-    if (most > 0)
+    if (most > 0) {
         basis_node(basis, samples->t[node], product);
+    }
     return most > 0;
 }
 
@@ -75,14 +78,16 @@ bool lombscargle_weak_bin(const struct lombscargle_job *job, const struct curve 
     struct basis_block block;
     basis_begin(&basis, job->terms, f, f_low, span_of(&samples));
     basis.samples = 0;
-    for (size_t j = 0; j < samples.n; j++)
+    for (size_t j = 0; j < samples.n; j++) {
         basis.samples += samples.w[j] > 0;
-    while (basis.nodes < basis.size && node_add(job, &samples, &basis))
-        ;
+    }
+    while (basis.nodes < basis.size && node_add(job, &samples, &basis)) {
+    }
     for (size_t at = 0; at < samples.n; at += BASIS_BLOCK) {
         size_t left = samples.n - at, n = left < BASIS_BLOCK ? left : BASIS_BLOCK;
-        if (at % LOOK == 0 && stream_cancelled(job->stream))
+        if (at % LOOK == 0 && stream_cancelled(job->stream)) {
             return false;
+        }
         tables[job->stream->isa]->normal(&basis, samples.t + at, samples.w + at, samples.y + at,
                                          level, n, &block, normal);
     }

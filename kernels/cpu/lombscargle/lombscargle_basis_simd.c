@@ -24,15 +24,17 @@ static void factors_fill(const struct lombscargle_basis *basis, double node,
 static void product_step(const struct lombscargle_basis *basis, int k, const double *restrict sine,
                          size_t n, double *restrict product) {
     const double gain = k + 1 < basis->nodes ? basis->gain[k + 1] : 1;
-    for (size_t j = 0; j < n; j++)
+    for (size_t j = 0; j < n; j++) {
         product[j] *= sine[j] * gain;
+    }
 }
 
 static void products(const struct lombscargle_basis *basis, const double *t, size_t n,
                      struct basis_block *block) {
     double sine[BASIS_BLOCK], cosine[BASIS_BLOCK];
-    for (size_t j = 0; j < BASIS_BLOCK; j++)
+    for (size_t j = 0; j < BASIS_BLOCK; j++) {
         block->product[j] = j < n;
+    }
     for (int k = 0; k < basis->nodes; k++) {
         factors_fill(basis, basis->t[k], t, n, sine, cosine);
         product_step(basis, k, sine, n, block->product);
@@ -41,11 +43,14 @@ static void products(const struct lombscargle_basis *basis, const double *t, siz
 
 static double dot(const double *restrict a, const double *restrict b) {
     double sum[8] = {0}, all = 0;
-    for (size_t j = 0; j < BASIS_BLOCK; j += 8)
-        for (size_t i = 0; i < 8; i++)
+    for (size_t j = 0; j < BASIS_BLOCK; j += 8) {
+        for (size_t i = 0; i < 8; i++) {
             sum[i] = fused(a[j + i], b[j + i], sum[i]);
-    for (size_t i = 0; i < 8; i++)
+        }
+    }
+    for (size_t i = 0; i < 8; i++) {
         all += sum[i];
+    }
     return all;
 }
 
@@ -65,14 +70,17 @@ static void normal_add(const struct lombscargle_basis *basis, const double *t, c
     }
     for (int k = 0; k < m; k++) {
         factors_fill(basis, basis->t[k], t, n, sine, cosine);
-        for (size_t j = 0; j < BASIS_BLOCK; j++)
+        for (size_t j = 0; j < BASIS_BLOCK; j++) {
             block->rows[k][j] =
                 root[j] * (k % 2 ? block->product[j] * cosine[j] : block->product[j]);
+        }
         product_step(basis, k, sine, n, block->product);
     }
-    for (int i = 0; i <= m; i++)
-        for (int j = 0; j <= i && j < m; j++)
+    for (int i = 0; i <= m; i++) {
+        for (int j = 0; j <= i && j < m; j++) {
             normal[basis_cell(i, j)] += dot(block->rows[i], block->rows[j]);
+        }
+    }
 }
 
 const struct basis_simd SIMD_NAME(basis) = {.products = products, .normal = normal_add};

@@ -27,8 +27,9 @@
 static double direct_cost(const struct lombscargle_args *args, double samples, double series) {
     double terms = args->nterms > 1 ? args->nterms : 1, nf = (double)args->nf;
     double bins = series * nf * (terms > 1 ? BIN_TERMS * terms * terms : BIN);
-    if (args->nf < GRID_MIN)
+    if (args->nf < GRID_MIN) {
         return samples * nf * terms * PAIR_SINGLE + bins;
+    }
     double pairs = samples * ceil(nf / TILE_ROWS) * TILE_ROWS * terms;
     return pairs * (args->fp32 ? PAIR_FP32 : PAIR_FP64) + bins;
 }
@@ -51,7 +52,8 @@ static double nufft_cost(double samples, double series, const struct nufft_shape
 bool nufft_faster(const struct lombscargle_args *args, const struct lombscargle_curve *curves,
                   size_t series, const struct nufft_shape *shape) {
     double samples = 0;
-    for (size_t i = 0; i < series; i++)
+    for (size_t i = 0; i < series; i++) {
         samples += (double)curves[i].n;
+    }
     return nufft_cost(samples, (double)series, shape) < direct_cost(args, samples, (double)series);
 }

@@ -20,7 +20,7 @@ static double grid_frequency(const struct lombscargle_args *args, double k, doub
 
 static double frequency_of(const struct lombscargle_args *args, int64_t k, double *low) {
     *low = 0;
-    return args->frequency ? args->frequency[k] : grid_frequency(args, (double)k, low);
+    return args->frequency != NULL ? args->frequency[k] : grid_frequency(args, (double)k, low);
 }
 
 /* From the products of one harmonic's weights (or values) to two of the sums at each frequency. */
@@ -61,14 +61,16 @@ static bool grid_sums(const struct lombscargle_job *job, const struct curve *cur
         memset(products, 0, (values ? 2 : 1) * half * sizeof *products);
         for (size_t at = 0; at < curve->samples.n; at += LOMBSCARGLE_BLOCK) {
             size_t n = curve->samples.n - at;
-            if (stream_cancelled(job->stream))
+            if (stream_cancelled(job->stream)) {
                 return false;
+            }
             job->simd->block(&curve->samples, at, n < LOMBSCARGLE_BLOCK ? n : LOMBSCARGLE_BLOCK,
                              &rows, h, values, &space->work);
         }
         products_combine(products, rows.rows, count, sums + 2 * job->terms, stride);
-        if (values)
+        if (values) {
             products_combine(products + half, rows.rows, count, sums, stride);
+        }
     }
     return true;
 }
@@ -81,8 +83,9 @@ static bool listed_sums(const struct lombscargle_job *job, const struct curve *c
         double low, f = frequency_of(job->args, first + k, &low);
         for (size_t at = 0; at < curve->samples.n; at += LOMBSCARGLE_BLOCK) {
             size_t n = curve->samples.n - at;
-            if (at % (64 * LOMBSCARGLE_BLOCK) == 0 && stream_cancelled(job->stream))
+            if (at % (64 * LOMBSCARGLE_BLOCK) == 0 && stream_cancelled(job->stream)) {
                 return false;
+            }
             job->simd->pair(&curve->samples, at, n < LOMBSCARGLE_BLOCK ? n : LOMBSCARGLE_BLOCK, f,
                             low, job->terms, sums);
         }
@@ -95,8 +98,9 @@ static bool power_make(const struct lombscargle_job *job, const struct curve *cu
                        const double *sums) {
     const struct lombscargle_model *model = &curve->model;
     double work[LOMBSCARGLE_WORK(LOMBSCARGLE_TERMS_MAX)], f_low, f;
-    for (int i = 0; i < LOMBSCARGLE_SUMS(model->nterms); i++)
+    for (int i = 0; i < LOMBSCARGLE_SUMS(model->nterms); i++) {
         work[i] = sums[i] / curve->weight;
+    }
     double p = model->nterms == 1 ? lombscargle_power_one(model, work)
                                   : lombscargle_power_many(model, work, 1);
     if (p != LOMBSCARGLE_WEAK) {
@@ -111,8 +115,9 @@ bool lombscargle_tile(const struct lombscargle_job *job, const struct curve *cur
                       int64_t count, const struct space *space) {
     bool done = job->listed ? listed_sums(job, curve, first, count, space->sums)
                             : grid_sums(job, curve, first, count, space);
-    for (int64_t k = 0; done && k < count; k++)
+    for (int64_t k = 0; done && k < count; k++) {
         done = power_make(job, curve, first + k, space->sums + k * LOMBSCARGLE_SUMS(job->terms));
+    }
     return done;
 }
 

@@ -66,11 +66,13 @@ static bool cancelled(const struct step *step) {
 static void step_run(const struct step *step, thread_pool_function *function, size_t chunks,
                      int slot) {
     struct step copy = *step;
-    if (step->nufft->together)
+    if (step->nufft->together) {
         thread_pool_run(step->nufft->job->stream->pool, function, &copy, chunks);
-    else
-        for (size_t i = 0; i < chunks; i++)
+    } else {
+        for (size_t i = 0; i < chunks; i++) {
             function(&copy, i, slot);
+        }
+    }
 }
 
 /* The first cell that bucket i and those after it write to; at the ends whole rows of the grid. */
@@ -78,10 +80,12 @@ static size_t bucket_cell(const struct step *step, size_t i) {
     const struct nufft_band *band = &step->nufft->shape->band[step->band].band;
     const size_t row = step->nufft->simd->plan_across(step->nufft->plans[step->band]);
     const double half = step->nufft->shape->half;
-    if (i == 0)
+    if (i == 0) {
         return band->first / row * row;
-    if (i >= step->space->buckets)
+    }
+    if (i >= step->space->buckets) {
         return (band->last / row + 1) * row;
+    }
     double t = half * (2 * (double)i / (double)step->space->buckets - 1);
     return (size_t)((double)(band->length / 2) + t * band->scale) - WINDOW_WIDTH / 2 - 2;
 }
@@ -92,8 +96,9 @@ static void spread_chunk(void *context, size_t chunk, int slot) {
     const struct nufft_run_of_harmonics *run = &step->nufft->shape->band[step->band];
     size_t bucket = 2 * chunk + step->parity;
     (void)slot;
-    if (cancelled(step))
+    if (cancelled(step)) {
         return;
+    }
     if (step->parity == 0) {
         size_t first = bucket_cell(step, bucket), last = bucket_cell(step, bucket + 2);
         memset(space->grid.re + first, 0, (last - first) * sizeof(double));
@@ -106,25 +111,28 @@ static void spread_chunk(void *context, size_t chunk, int slot) {
 static void columns_chunk(void *context, size_t chunk, int slot) {
     const struct step *step = context;
     const struct nufft *nufft = step->nufft;
-    if (!cancelled(step))
+    if (!cancelled(step)) {
         nufft->simd->columns(nufft->plans[step->band], &nufft->shape->band[step->band].band,
                              step->space->grid, chunk, step->space->middle, nufft->work[slot]);
+    }
 }
 
 static void rows_chunk(void *context, size_t chunk, int slot) {
     const struct step *step = context;
     const struct nufft *nufft = step->nufft;
-    if (!cancelled(step))
+    if (!cancelled(step)) {
         nufft->simd->rows(nufft->plans[step->band], nufft->window,
                           &nufft->shape->band[step->band].band, chunk, step->space->middle,
                           nufft->work[slot], step->space->sums[step->band]);
+    }
 }
 
 static void band_run(struct step *step, int slot) {
     const struct nufft *nufft = step->nufft;
     const struct nufft_plan *plan = nufft->plans[step->band];
-    for (step->parity = 0; step->parity < 2; step->parity++)
+    for (step->parity = 0; step->parity < 2; step->parity++) {
         step_run(step, spread_chunk, (step->space->buckets + 1 - step->parity) / 2, slot);
+    }
     step_run(step, columns_chunk, nufft->simd->plan_across(plan) / nufft->simd->lanes, slot);
     step_run(step, rows_chunk, nufft->simd->plan_down(plan) / nufft->simd->lanes, slot);
 }
@@ -133,11 +141,15 @@ static void band_run(struct step *step, int slot) {
 static bool weak_repeat(const struct step *step, int64_t first, int64_t count, const int64_t *weak,
                         size_t found, int slot) {
     const struct lombscargle_job *job = step->nufft->job;
-    if (found * WEAK_SHARE > (size_t)count)
+    if (found * WEAK_SHARE > (size_t)count) {
         return lombscargle_tile(job, step->curve, first, count, &job->spaces[slot]);
-    for (size_t i = 0; i < found; i++)
-        if ((i % 16 == 0 && cancelled(step)) || !lombscargle_bin(job, step->curve, first + weak[i]))
+    }
+    for (size_t i = 0; i < found; i++) {
+        if ((i % 16 == 0 && cancelled(step)) ||
+            !lombscargle_bin(job, step->curve, first + weak[i])) {
             return false;
+        }
+    }
     return true;
 }
 
@@ -154,11 +166,13 @@ static void combine_chunk(void *context, size_t chunk, int slot) {
         .power = step->curve->power + first,
         .weak = step->nufft->weak[slot],
     };
-    if (cancelled(step))
+    if (cancelled(step)) {
         return;
+    }
     size_t found = step->nufft->simd->combine(&tile);
-    if (weak_repeat(step, first, tile.count, tile.weak, found, slot))
+    if (weak_repeat(step, first, tile.count, tile.weak, found, slot)) {
         lombscargle_advance(job);
+    }
 }
 
 /* So many buckets that each spans BUCKET_CELLS in every band. */
@@ -184,10 +198,12 @@ static void points_fill(const struct step *step) {
     space->buckets = buckets_choose(step->nufft->shape, n);
     const double rate = (double)space->buckets / (2 * half);
 #define BUCKET(i) (size_t) fmin(fmax((t[i] - shift + half) * rate, 0), (double)(space->buckets - 1))
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         places[BUCKET(i) + 1]++;
-    for (size_t i = 0; i < space->buckets; i++)
+    }
+    for (size_t i = 0; i < space->buckets; i++) {
         places[i + 1] += places[i];
+    }
     memcpy(space->starts, places, sizeof places);
     for (size_t i = 0; i < n; i++) {
         size_t place = places[BUCKET(i)]++;
@@ -200,7 +216,7 @@ static void points_fill(const struct step *step) {
 
 /* The same times and weights, in the same places. */
 static bool curves_share(const struct lombscargle_curve *a, const struct lombscargle_curve *b) {
-    return a && a->t == b->t && a->w == b->w && a->n == b->n;
+    return a != NULL && a->t == b->t && a->w == b->w && a->n == b->n;
 }
 
 static void curve_run(struct nufft *nufft, const struct curve *curve, struct nufft_space *space,
@@ -214,24 +230,29 @@ static void curve_run(struct nufft *nufft, const struct curve *curve, struct nuf
                    .wy = space->wy,
                    .rate = nufft->shape->df * nufft->shape->up / nufft->shape->down}};
     if (!(curve->model.yy > 0)) {
-        for (int64_t k = 0; k < nufft->job->args->nf; k++)
+        for (int64_t k = 0; k < nufft->job->args->nf; k++) {
             curve->power[k] = (double)NAN;
-        for (size_t i = 0; i < nufft->job->tiles; i++)
+        }
+        for (size_t i = 0; i < nufft->job->tiles; i++) {
             lombscargle_advance(nufft->job);
+        }
         return;
     }
     points_fill(&step);
-    for (step.band = 0; step.band < nufft->shape->bands; step.band++)
-        if (nufft->shape->band[step.band].values || !curves_share(space->owner, curve->from))
+    for (step.band = 0; step.band < nufft->shape->bands; step.band++) {
+        if (nufft->shape->band[step.band].values || !curves_share(space->owner, curve->from)) {
             band_run(&step, slot);
+        }
+    }
     space->owner = curve->from;
     step_run(&step, combine_chunk, nufft->job->tiles, slot);
 }
 
 static void curve_chunk(void *context, size_t chunk, int slot) {
     struct nufft *nufft = context;
-    if (!stream_cancelled(nufft->job->stream))
+    if (!stream_cancelled(nufft->job->stream)) {
         curve_run(nufft, &nufft->job->curves[chunk], &nufft->spaces[slot], slot);
+    }
 }
 
 void nufft_run(struct nufft *nufft) {
@@ -240,8 +261,9 @@ void nufft_run(struct nufft *nufft) {
         thread_pool_run(job->stream->pool, curve_chunk, nufft, job->count);
         return;
     }
-    for (size_t i = 0; i < job->count && !stream_cancelled(job->stream); i++)
+    for (size_t i = 0; i < job->count && !stream_cancelled(job->stream); i++) {
         curve_run(nufft, &job->curves[i], nufft->spaces, 0);
+    }
 }
 
 static enum kiln_status plans_find(struct nufft *nufft) {
@@ -249,8 +271,9 @@ static enum kiln_status plans_find(struct nufft *nufft) {
     for (int i = 0; i < nufft->shape->bands; i++) {
         size_t length = nufft->shape->band[i].band.length;
         nufft->plans[i] = plans_take(stream->device->plans, &nufft->simd->plans, length);
-        if (!nufft->plans[i])
+        if (nufft->plans[i] == NULL) {
             return stream_fail(stream, KILN_NO_MEMORY, "no memory for a transform of %zu", length);
+        }
     }
     return KILN_OK;
 }
@@ -262,8 +285,9 @@ static enum kiln_status filters_fill(struct nufft *nufft) {
         size_t count = (size_t)shape->blocks * (size_t)shape->taps[h - 1] * NUFFT_BLOCK;
         double *filters = stream_take(nufft->job->stream, count * sizeof *filters);
         int64_t *bases = stream_take(nufft->job->stream, (size_t)shape->blocks * sizeof *bases);
-        if (!filters || !bases)
+        if (filters == NULL || bases == NULL) {
             return KILN_NO_MEMORY;
+        }
         nufft_filters(shape, nufft->window, h, filters, bases);
         *harmonic = (struct nufft_harmonic){
             .filter = filters,
@@ -279,7 +303,7 @@ static bool sums_take(struct stream *stream, size_t count, struct nufft_sums *su
     double *re = stream_take(stream, (count + 2 * NUFFT_PAD) * sizeof *re);
     double *im = stream_take(stream, (count + 2 * NUFFT_PAD) * sizeof *im);
     *sums = (struct nufft_sums){re + NUFFT_PAD, im + NUFFT_PAD};
-    return re && im;
+    return re != NULL && im != NULL;
 }
 
 static bool space_fill(struct nufft *nufft, size_t samples, struct nufft_space *space) {
@@ -297,13 +321,14 @@ static bool space_fill(struct nufft *nufft, size_t samples, struct nufft_space *
         const struct nufft_run_of_harmonics *run = &shape->band[i];
         longest = run->band.length > longest ? run->band.length : longest;
         room = sums_take(stream, run->band.count, &space->sums[i]);
-        for (int h = run->anchor; h <= run->last; h++)
+        for (int h = run->anchor; h <= run->last; h++) {
             *(run->values ? &space->harmonics[h - 1].wy : &space->harmonics[h - 1].w) =
                 space->sums[i];
+        }
     }
     space->middle = stream_take(stream, longest * 2 * sizeof(double));
-    return room && sums_take(stream, longest, &space->grid) && space->middle && space->t &&
-           space->w && space->wy;
+    return room && sums_take(stream, longest, &space->grid) && space->middle != NULL &&
+           space->t != NULL && space->w != NULL && space->wy != NULL;
 }
 
 static enum kiln_status spaces_fill(struct nufft *nufft, size_t samples) {
@@ -316,14 +341,16 @@ static enum kiln_status spaces_fill(struct nufft *nufft, size_t samples) {
     nufft->work = stream_take(stream, width * sizeof *nufft->work);
     nufft->weak = stream_take(stream, width * sizeof *nufft->weak);
     nufft->spaces = stream_take(stream, width * sizeof *nufft->spaces);
-    if (!nufft->work || !nufft->weak || !nufft->spaces)
+    if (nufft->work == NULL || nufft->weak == NULL || nufft->spaces == NULL) {
         return KILN_NO_MEMORY;
+    }
     for (size_t i = 0; i < width; i++) {
         nufft->work[i] = stream_take(stream, bytes);
         nufft->weak[i] = stream_take(stream, (size_t)nufft->job->tile * sizeof(int64_t));
-        if (!nufft->work[i] || !nufft->weak[i] ||
-            ((i == 0 || !nufft->together) && !space_fill(nufft, samples, &nufft->spaces[i])))
+        if (nufft->work[i] == NULL || nufft->weak[i] == NULL ||
+            ((i == 0 || !nufft->together) && !space_fill(nufft, samples, &nufft->spaces[i]))) {
             return KILN_NO_MEMORY;
+        }
     }
     return KILN_OK;
 }
@@ -332,8 +359,9 @@ static enum kiln_status spaces_fill(struct nufft *nufft, size_t samples) {
 static void tiles_choose(struct lombscargle_job *job, const struct nufft_shape *shape) {
     const int64_t rows = LOMBSCARGLE_RENEW * LOMBSCARGLE_ROW;
     int64_t grain = shape->blocks % 2 ? rows * shape->blocks : rows * (shape->blocks / 2);
-    if (grain % (NUFFT_BLOCK * NUFFT_BLOCKS * shape->blocks) != 0)
+    if (grain % (NUFFT_BLOCK * NUFFT_BLOCKS * shape->blocks) != 0) {
         grain = rows * shape->blocks;
+    }
     job->tile = LOMBSCARGLE_TILE_MAX / grain * grain;
     job->tiles = (size_t)((job->args->nf - 1) / job->tile + 1);
 }
@@ -343,8 +371,9 @@ enum kiln_status nufft_begin(struct lombscargle_job *job, const struct nufft_sha
     const struct lombscargle_args *args = job->args;
     size_t width = (size_t)thread_pool_width(job->stream->pool), samples = (size_t)args->n;
     struct nufft *nufft = stream_take(job->stream, sizeof *nufft);
-    if (!nufft)
+    if (nufft == NULL) {
         return KILN_NO_MEMORY;
+    }
     *nufft = (struct nufft){
         .job = job,
         .shape = shape,
@@ -359,16 +388,19 @@ enum kiln_status nufft_begin(struct lombscargle_job *job, const struct nufft_sha
     }
     tiles_choose(job, shape);
     enum kiln_status status = plans_find(nufft);
-    if (status == KILN_OK)
+    if (status == KILN_OK) {
         status = filters_fill(nufft);
+    }
     return status == KILN_OK ? spaces_fill(nufft, samples) : status;
 }
 
 void nufft_finish(struct nufft *nufft) {
-    if (!nufft)
+    if (nufft == NULL) {
         return;
-    for (int i = 0; i < nufft->shape->bands; i++)
+    }
+    for (int i = 0; i < nufft->shape->bands; i++) {
         plans_give(nufft->job->stream->device->plans, nufft->plans[i]);
+    }
 }
 
 const struct nufft_simd *nufft_simd_of(enum isa isa) {

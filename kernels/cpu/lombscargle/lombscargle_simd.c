@@ -54,8 +54,9 @@ static struct steps steps_make(const struct lombscargle_rows *rows, int harmonic
     double h = harmonic;
     scale_exactly(h * LOMBSCARGLE_ROW, rows->df, 0, &steps.row, &steps.row_low);
     scale_exactly(h * SEEDS, rows->df, 0, &steps.seeds, &steps.seeds_low);
-    for (int m = 0; m < SEEDS; m++)
+    for (int m = 0; m < SEEDS; m++) {
         scale_exactly(h * (m + 0.5), rows->df, 0, &steps.offset[m], &steps.offset_low[m]);
+    }
     return steps;
 }
 
@@ -77,8 +78,9 @@ static void right_fill(const double *restrict t, size_t n, const struct steps *s
                 right[place(group + m, j)] = (real)c[m];
                 right[place(LOMBSCARGLE_OFFSETS + group + m, j)] = (real)s[m];
             }
-            for (size_t m = 0; m < SEEDS; m++)
+            for (size_t m = 0; m < SEEDS; m++) {
                 sincos_step(&c[m], &s[m], step_c[j], step_s[j]);
+            }
         }
     }
 }
@@ -105,8 +107,9 @@ static void left_fill(const struct lombscargle_samples *samples, size_t first, s
     real *restrict again = left + 2 * (size_t)rows->rows * BLOCK;
     sincos_fill(t, n, steps->row, steps->row_low, step_c, step_s);
     for (int i = 0; i < rows->rows; i++, left += 2 * BLOCK, again += 2 * BLOCK) {
-        if (i % LOMBSCARGLE_RENEW == 0)
+        if (i % LOMBSCARGLE_RENEW == 0) {
             centre_fill(t, n, rows, i, harmonic, c, s);
+        }
         for (size_t j = 0; j < n; j++) {
             left[j] = w[j] * (real)c[j];
             left[BLOCK + j] = w[j] * (real)s[j];
@@ -115,21 +118,24 @@ static void left_fill(const struct lombscargle_samples *samples, size_t first, s
             again[j] = wy[j] * (real)c[j];
             again[BLOCK + j] = wy[j] * (real)s[j];
         }
-        for (size_t j = 0; j < n; j++)
+        for (size_t j = 0; j < n; j++) {
             sincos_step(&c[j], &s[j], step_c[j], step_s[j]);
+        }
     }
 }
 
 static inline void products_add(double *to, vec sum) {
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; i < LANES; i++) {
         to[i] += (double)sum[i];
+    }
 }
 
 /* LINES lines with one panel of columns. */
 static inline void panel_multiply(const real *left, const real *right, size_t n, double *to) {
     vec sum[LINES][2];
-    for (size_t r = 0; r < LINES; r++)
+    for (size_t r = 0; r < LINES; r++) {
         sum[r][0] = sum[r][1] = v_set(0);
+    }
     for (size_t j = 0; j < n; j++) {
         vec low = v_load(right + j * PANEL), high = v_load(right + j * PANEL + LANES);
 #pragma GCC unroll 8
@@ -154,20 +160,25 @@ static void block_add(const struct lombscargle_samples *samples, size_t first, s
     real *left = work->left, *right = work->right;
     right_fill(samples->t + first, n, &steps, right);
     left_fill(samples, first, n, &steps, rows, harmonic, values, left);
-    for (size_t column = 0; column < LOMBSCARGLE_ROW; column += PANEL)
-        for (size_t line = 0; line < lines; line += LINES)
+    for (size_t column = 0; column < LOMBSCARGLE_ROW; column += PANEL) {
+        for (size_t line = 0; line < lines; line += LINES) {
             panel_multiply(left + line * BLOCK, right + column * BLOCK, n,
                            work->products + line * LOMBSCARGLE_ROW + column);
+        }
+    }
 }
 
 /* Sums over LOMBSCARGLE_GRAIN partial ones, so that they are vectors. */
 static inline double weighted(const real *restrict w, const double *restrict x, size_t n) {
     double sum[LOMBSCARGLE_GRAIN] = {0}, all = 0;
-    for (size_t j = 0; j < n; j += LOMBSCARGLE_GRAIN)
-        for (size_t i = 0; i < LOMBSCARGLE_GRAIN; i++)
+    for (size_t j = 0; j < n; j += LOMBSCARGLE_GRAIN) {
+        for (size_t i = 0; i < LOMBSCARGLE_GRAIN; i++) {
             sum[i] = fused((double)w[j + i], x[j + i], sum[i]);
-    for (size_t i = 0; i < LOMBSCARGLE_GRAIN; i++)
+        }
+    }
+    for (size_t i = 0; i < LOMBSCARGLE_GRAIN; i++) {
         all += sum[i];
+    }
     return all;
 }
 
@@ -186,8 +197,9 @@ static void pair_add(const struct lombscargle_samples *samples, size_t first, si
             sums[2 * h] += weighted(wy, c, n);
             sums[2 * h + 1] += weighted(wy, s, n);
         }
-        for (size_t j = 0; j < n; j++)
+        for (size_t j = 0; j < n; j++) {
             sincos_step(&c[j], &s[j], step_c[j], step_s[j]);
+        }
     }
 }
 

@@ -31,8 +31,9 @@ static double half_find(const struct lombscargle_args *args, const struct lombsc
                         size_t series) {
     double half = 0, mine;
     for (size_t i = 0; i < series; i++) {
-        if (i > 0 && curves[i].t == curves[i - 1].t && curves[i].n == curves[i - 1].n)
+        if (i > 0 && curves[i].t == curves[i - 1].t && curves[i].n == curves[i - 1].n) {
             continue;
+        }
         nufft_shift(args->t + curves[i].t, (size_t)curves[i].n, &mine);
         half = fmax(half, mine);
     }
@@ -43,14 +44,16 @@ static double half_find(const struct lombscargle_args *args, const struct lombsc
    then few different blocks of filters. */
 static bool distance_choose(struct nufft_shape *shape) {
     double steps = 1 / (2 * shape->half * shape->df * WINDOW_OVERSAMPLING);
-    if (!(steps * DOWN_MAX >= 1))
+    if (!(steps * DOWN_MAX >= 1)) {
         return false;
+    }
     shape->up = steps < 1 ? 1 : steps < UP_MAX ? (int)steps : UP_MAX;
     shape->up -= shape->up > 8 ? shape->up % 8 : 0;
     shape->down = steps < 1 ? (int)ceil(1 / steps) : 1;
     shape->blocks = shape->up;
-    for (int part = NUFFT_BLOCK; part > 1 && shape->blocks % 2 == 0; part /= 2)
+    for (int part = NUFFT_BLOCK; part > 1 && shape->blocks % 2 == 0; part /= 2) {
         shape->blocks /= 2;
+    }
     return true;
 }
 
@@ -75,8 +78,9 @@ static long double band_length(const struct nufft_shape *shape, int anchor, int 
 /* Fills in what the transform of harmonics anchor … last needs; false where it is too long. */
 static bool band_make(const struct nufft_shape *shape, struct nufft_run_of_harmonics *run) {
     struct nufft_band *band = &run->band;
-    if (!(band_length(shape, run->anchor, run->last) < PLACE_MAX))
+    if (!(band_length(shape, run->anchor, run->last) < PLACE_MAX)) {
         return false;
+    }
     const int64_t least = -WINDOW_WIDTH / 2;
     int64_t end = 0;
     for (int h = run->anchor; h <= run->last; h++) {
@@ -110,14 +114,17 @@ static bool bands_make(struct nufft_shape *shape, bool values, int last) {
         long double apart = band_length(shape, h, h);
         while (++h <= last) {
             apart += band_length(shape, h, h);
-            if (!(band_length(shape, run->anchor, h) <= apart))
+            if (!(band_length(shape, run->anchor, h) <= apart)) {
                 break;
+            }
             run->last = h;
         }
-        if (!band_make(shape, run))
+        if (!band_make(shape, run)) {
             return false;
-        for (int i = run->anchor; !values && i <= run->last; i++)
+        }
+        for (int i = run->anchor; !values && i <= run->last; i++) {
             shape->anchor[i - 1] = run->anchor;
+        }
     }
     return true;
 }
@@ -129,8 +136,9 @@ static bool memory_add_up(struct nufft_shape *shape) {
         sums += (long double)(shape->band[i].band.count + 2 * NUFFT_PAD);
     }
     long double bytes = 32 * longest + 16 * sums;
-    if (!(bytes <= BYTES_MAX))
+    if (!(bytes <= BYTES_MAX)) {
         return false;
+    }
     shape->bytes = (size_t)bytes;
     return true;
 }
@@ -139,16 +147,19 @@ bool nufft_shape_make(const struct lombscargle_args *args, const struct lombscar
                       size_t series, struct nufft_shape *shape) {
     *shape = (struct nufft_shape){
         .f0 = args->f0, .df = args->df, .terms = args->nterms > 0 ? args->nterms : 1};
-    if (args->frequency || !(args->df > 0) || args->nf > (int64_t)1 << 40)
+    if (args->frequency != NULL || !(args->df > 0) || args->nf > (int64_t)1 << 40) {
         return false;
+    }
     shape->half = half_find(args, curves, series);
-    if (!(shape->half > 0) || !distance_choose(shape))
+    if (!(shape->half > 0) || !distance_choose(shape)) {
         return false;
+    }
     int64_t grain = NUFFT_BLOCK * NUFFT_BLOCKS * shape->blocks;
     shape->frequencies = (args->nf + grain - 1) / grain * grain;
-    for (int h = 1; h <= 2 * shape->terms; h++)
+    for (int h = 1; h <= 2 * shape->terms; h++) {
         shape->taps[h - 1] =
             WINDOW_WIDTH + ((NUFFT_BLOCK - 1) * h * shape->down + shape->up - 1) / shape->up;
+    }
     return bands_make(shape, true, shape->terms) && bands_make(shape, false, 2 * shape->terms) &&
            memory_add_up(shape);
 }
@@ -159,15 +170,17 @@ void nufft_filters(const struct nufft_shape *shape, const struct window *window,
     for (int64_t block = 0; block < shape->blocks; block++) {
         int64_t base = tap_first(place(shape, anchor, h, block * NUFFT_BLOCK));
         bases[block] = base + WINDOW_WIDTH / 2;
-        for (int i = 0; i < taps * NUFFT_BLOCK; i++)
+        for (int i = 0; i < taps * NUFFT_BLOCK; i++) {
             filters[i] = 0;
+        }
         for (int lane = 0; lane < NUFFT_BLOCK; lane++) {
             long double here = place(shape, anchor, h, block * NUFFT_BLOCK + lane);
             int64_t first = tap_first(here);
             double values[WINDOW_WIDTH];
             window_cells(window, (double)((long double)first - (here - WINDOW_WIDTH / 2)), values);
-            for (int i = 0; i < WINDOW_WIDTH; i++)
+            for (int i = 0; i < WINDOW_WIDTH; i++) {
                 filters[(first - base + i) * NUFFT_BLOCK + lane] = values[i];
+            }
         }
         filters += taps * NUFFT_BLOCK;
     }
@@ -176,10 +189,13 @@ void nufft_filters(const struct nufft_shape *shape, const struct window *window,
 size_t nufft_length(size_t length) {
     static const size_t parts[] = {8, 9, 10, 12, 15};
     size_t unit = 16;
-    while (unit * 16 < length)
+    while (unit * 16 < length) {
         unit *= 2;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (unit * parts[i] >= length && unit * parts[i] % 64 == 0)
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (unit * parts[i] >= length && unit * parts[i] % 64 == 0) {
             return unit * parts[i];
+        }
+    }
     return unit * 16;
 }

@@ -26,8 +26,9 @@ struct nufft_plan {
 
 static void plan_destroy(void *made) {
     struct nufft_plan *plan = made;
-    if (!plan)
+    if (plan == NULL) {
         return;
+    }
     fft_destroy(plan->down);
     fft_destroy(plan->across);
     free(plan->fines);
@@ -39,34 +40,40 @@ static void plan_destroy(void *made) {
 static void twiddles_fill(const struct nufft_plan *plan, size_t step, size_t count,
                           struct fft_element *to) {
     const size_t length = plan->rows * plan->columns;
-    for (size_t column = 0; column < plan->columns; column += LANES)
-        for (size_t i = 0; i < count; i++, to++)
+    for (size_t column = 0; column < plan->columns; column += LANES) {
+        for (size_t i = 0; i < count; i++, to++) {
             for (size_t lane_ = 0; lane_ < LANES; lane_++) {
                 uint64_t turn = (uint64_t)(i * step) * (column + lane_) % length;
                 double angle = 2 * M_PI * ((double)turn / (double)length);
                 to->re[lane_] = cos(angle);
                 to->im[lane_] = -sin(angle);
             }
+        }
+    }
 }
 
 /* Rows are a power of two near the square root, at least 8; both sides are multiples of 8. */
 static void *plan_create(size_t length) {
     struct nufft_plan *plan = calloc(1, sizeof *plan);
-    if (!plan)
+    if (plan == NULL) {
         return NULL;
+    }
     plan->rows = 8;
-    while (4 * plan->rows * plan->rows <= length && length / plan->rows % 16 == 0)
+    while (4 * plan->rows * plan->rows <= length && length / plan->rows % 16 == 0) {
         plan->rows *= 2;
+    }
     plan->columns = length / plan->rows;
     plan->fine = 4;
-    while (plan->fine * plan->fine < plan->rows)
+    while (plan->fine * plan->fine < plan->rows) {
         plan->fine *= 2;
+    }
     size_t coarse = plan->rows / plan->fine, element = sizeof(struct fft_element);
     plan->down = fft_create(plan->rows);
     plan->across = fft_create(plan->columns);
     plan->fines = aligned_alloc(64, plan->columns / LANES * plan->fine * element);
     plan->coarses = aligned_alloc(64, plan->columns / LANES * coarse * element);
-    if (!plan->down || !plan->across || !plan->fines || !plan->coarses) {
+    if (plan->down == NULL || plan->across == NULL || plan->fines == NULL ||
+        plan->coarses == NULL) {
         plan_destroy(plan);
         return NULL;
     }
@@ -93,8 +100,9 @@ static size_t plan_across(const struct nufft_plan *plan) {
 /* 1 over the window's transform, `x` cycles a cell. */
 static inline double inverse_at(const struct window *window, double x) {
     double q = 2 * WINDOW_OVERSAMPLING * x, v = 2 * q * q - 1, sum = 0;
-    for (int k = WINDOW_TERMS - 1; k >= 0; k--)
+    for (int k = WINDOW_TERMS - 1; k >= 0; k--) {
         sum = fused(sum, v, window->inverse[k]);
+    }
     return sum;
 }
 
@@ -133,13 +141,16 @@ INLINE void point_add(const struct window *window, double side, double re, doubl
     enum { PARTS = WINDOW_WIDTH / LANES };
     const vec v = v_set(side), real_part = v_set(re), imaginary = v_set(im);
     vec cells[PARTS];
-    for (int i = 0; i < PARTS; i++)
+    for (int i = 0; i < PARTS; i++) {
         cells[i] = v_load(window->cell[WINDOW_DEGREE] + i * LANES);
+    }
 #pragma GCC unroll 16
-    for (int k = WINDOW_DEGREE - 1; k >= 0; k--)
+    for (int k = WINDOW_DEGREE - 1; k >= 0; k--) {
 #pragma GCC unroll 8
-        for (int i = 0; i < PARTS; i++)
+        for (int i = 0; i < PARTS; i++) {
             cells[i] = v_fma(cells[i], v, v_load(window->cell[k] + i * LANES));
+        }
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < PARTS; i++) {
         v_store(to_re + i * LANES, v_fma(cells[i], real_part, v_load(to_re + i * LANES)));
@@ -154,9 +165,10 @@ static void spread(const struct window *window, const struct nufft_band *band,
     for (size_t at = first; at < last; at += CHUNK) {
         size_t count = last - at < CHUNK ? last - at : CHUNK;
         chunk_fill(window, band, points, at, count, values, &chunk);
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
             point_add(window, chunk.side[i], chunk.re[i], chunk.im[i], grid.re + chunk.cell[i],
                       grid.im + chunk.cell[i]);
+        }
     }
 }
 
@@ -186,8 +198,9 @@ INLINE void turn_square(vec *a) {
     for (int stage = 0; stage < STAGES; stage++) {
 #pragma GCC unroll 8
         for (int i = 0; i < LANES; i++) {
-            if (i >> stage & 1)
+            if (i >> stage & 1) {
                 continue;
+            }
             vec first = a[i], second = a[i | 1 << stage];
             a[i] = __builtin_shuffle(first, second, low_of[stage]);
             a[i | 1 << stage] = __builtin_shuffle(first, second, high_of[stage]);
@@ -228,8 +241,9 @@ static void columns(const struct nufft_plan *plan, const struct nufft_band *band
         turn_square(re);
         turn_square(im);
 #pragma GCC unroll 8
-        for (size_t i = 0; i < LANES; i++)
+        for (size_t i = 0; i < LANES; i++) {
             to[row / LANES * width + column + i] = (struct fft_element){re[i], im[i]};
+        }
     }
 }
 
@@ -243,8 +257,9 @@ INLINE vec inverse_many(const struct window *window, double place, double rate) 
     }
     vec q = (x + place) * (2 * WINDOW_OVERSAMPLING * rate), v = 2 * (q * q) - 1;
     vec sum = v_set(window->inverse[WINDOW_TERMS - 1]);
-    for (int k = WINDOW_TERMS - 2; k >= 0; k--)
+    for (int k = WINDOW_TERMS - 2; k >= 0; k--) {
         sum = v_fma(sum, v, v_set(window->inverse[k]));
+    }
     return sum * sign;
 }
 
@@ -258,8 +273,9 @@ static void rows(const struct nufft_plan *plan, const struct window *window,
         int64_t k = (int64_t)(i * plan->rows + batch * LANES);
         k -= k < length / 2 ? 0 : length;
         int64_t at = k + count / 2;
-        if (at <= -LANES || at >= count)
+        if (at <= -LANES || at >= count) {
             continue;
+        }
         vec factor = inverse_many(window, (double)k, 1 / (double)length);
         v_store(sums.re + at, data[i].re * factor);
         v_store(sums.im + at, data[i].im * factor);
@@ -278,26 +294,34 @@ static void rows(const struct nufft_plan *plan, const struct window *window,
 INLINE void filter(const double *restrict filters, int taps, const double *const *from, int count,
                    int64_t step, double (*to)[WIDTH]) {
     vec sum[4][TOGETHER][PARTS];
-    for (int a = 0; a < count; a++)
-        for (int b = 0; b < TOGETHER; b++)
-            for (int p = 0; p < PARTS; p++)
+    for (int a = 0; a < count; a++) {
+        for (int b = 0; b < TOGETHER; b++) {
+            for (int p = 0; p < PARTS; p++) {
                 sum[a][b][p] = v_set(0);
+            }
+        }
+    }
     for (int tap = 0; tap < taps; tap++) {
 #pragma GCC unroll 4
         for (int p = 0; p < PARTS; p++) {
             vec by = v_load(filters + tap * NUFFT_BLOCK + p * LANES);
 #pragma GCC unroll 4
-            for (int a = 0; a < count; a++)
+            for (int a = 0; a < count; a++) {
 #pragma GCC unroll 4
-                for (int b = 0; b < TOGETHER; b++)
+                for (int b = 0; b < TOGETHER; b++) {
                     sum[a][b][p] = v_fma(v_set(from[a][tap + b * step]), by, sum[a][b][p]);
+                }
+            }
         }
     }
 #pragma GCC unroll 4
-    for (int a = 0; a < count; a++)
-        for (int b = 0; b < TOGETHER; b++)
-            for (int p = 0; p < PARTS; p++)
+    for (int a = 0; a < count; a++) {
+        for (int b = 0; b < TOGETHER; b++) {
+            for (int p = 0; p < PARTS; p++) {
                 v_store(to[a] + b * NUFFT_BLOCK + p * LANES, sum[a][b][p]);
+            }
+        }
+    }
 }
 
 static void filter_two(const struct nufft_harmonic *harmonic, const double *filters, int64_t at,
@@ -396,8 +420,9 @@ static uint32_t power_many(const struct lombscargle_model *model, double (*sums)
             vec *row = m + i * (i + 1) / 2;
             vec factor = -row[k] * inverse;
             b[i] = v_fma(-row[k], share, b[i]);
-            for (int j = k + 1; j <= i; j++)
+            for (int j = k + 1; j <= i; j++) {
                 row[j] = v_fma(factor, m[j * (j + 1) / 2 + k], row[j]);
+            }
         }
     }
     *power = explained / model->yy;
@@ -407,15 +432,17 @@ static uint32_t power_many(const struct lombscargle_model *model, double (*sums)
 /* Standard power as it is asked for. */
 static void normalize(const struct lombscargle_model *model, double *power) {
     if (model->normalization == LOMBSCARGLE_LOG) {
-        for (int i = 0; i < WIDTH; i++)
+        for (int i = 0; i < WIDTH; i++) {
             power[i] = lombscargle_normalized(model, power[i]);
+        }
         return;
     }
     for (int i = 0; i < WIDTH; i++) {
         double p = power[i] < 0 ? 0 : power[i];
         p = p > 1 ? 1 : p;
-        if (model->normalization == LOMBSCARGLE_MODEL)
+        if (model->normalization == LOMBSCARGLE_MODEL) {
             p = p / (1 - p);
+        }
         power[i] = model->normalization == LOMBSCARGLE_PSD ? p * model->psd_factor : p;
     }
 }
@@ -440,10 +467,11 @@ static void sums_make(const struct nufft_tile *tile, int64_t block, int64_t turn
         const struct nufft_harmonic *harmonic = &tile->harmonics[h];
         const double *filters = harmonic->filter + block * harmonic->taps * NUFFT_BLOCK;
         int64_t at = harmonic->base[block] + turn * harmonic->step;
-        if (h < terms)
+        if (h < terms) {
             filter_four(harmonic, filters, at, sums + 2 * h, sums + 2 * (terms + h));
-        else
+        } else {
             filter_two(harmonic, filters, at, sums + 2 * (terms + h));
+        }
     }
 }
 
@@ -454,16 +482,18 @@ static size_t combine(const struct nufft_tile *tile) {
     for (int64_t block = 0; block < tile->blocks; block++) {
         for (int64_t turn = 0;; turn += NUFFT_BLOCKS) {
             int64_t at = turn * period + block * NUFFT_BLOCK;
-            if (at >= tile->count)
+            if (at >= tile->count) {
                 break;
+            }
             sums_make(tile, block, first + turn, sums);
             uint32_t weak = power_make(tile->model, sums, power);
             for (int b = 0; b < NUFFT_BLOCKS && at < tile->count; b++, at += period) {
                 int64_t left = tile->count - at, count = left < NUFFT_BLOCK ? left : NUFFT_BLOCK;
                 memcpy(tile->power + at, power + b * NUFFT_BLOCK, (size_t)count * sizeof *power);
                 for (uint32_t bits = weak >> b * NUFFT_BLOCK & 0xff & ((1u << count) - 1); bits;
-                     bits &= bits - 1)
+                     bits &= bits - 1) {
                     tile->weak[found++] = at + __builtin_ctz(bits);
+                }
             }
         }
     }

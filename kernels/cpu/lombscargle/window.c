@@ -43,21 +43,26 @@ static long double inverse_at(int cell, long double v) {
 static void fit(long double (*function)(int, long double), int cell, int count,
                 long double *powers) {
     long double values[POINTS], before[POINTS] = {1}, now[POINTS] = {0, 1}, next[POINTS] = {0};
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
         values[i] = function(cell, cosl(PI * ((long double)i + 0.5L) / (long double)count));
-    for (int k = 0; k < count; k++)
+    }
+    for (int k = 0; k < count; k++) {
         powers[k] = 0;
+    }
     for (int k = 0; k < count; k++) {
         long double share = 0;
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < count; i++) {
             share += values[i] *
                      cosl(PI * (long double)k * ((long double)i + 0.5L) / (long double)count);
+        }
         share *= (k == 0 ? 1.0L : 2.0L) / (long double)count;
-        for (int j = 0; j <= k; j++)
+        for (int j = 0; j <= k; j++) {
             powers[j] += share * before[j];
+        }
         /* Chebyshev's polynomials: the one after `now` is 2 v now - before. */
-        for (int j = 0; j < count; j++)
+        for (int j = 0; j < count; j++) {
             next[j] = (j > 0 ? 2 * now[j - 1] : 0) - before[j];
+        }
         memcpy(before, now, sizeof before);
         memcpy(now, next, sizeof now);
     }
@@ -70,12 +75,14 @@ static void window_make(void) {
     long double powers[POINTS];
     for (int i = 0; i < WINDOW_WIDTH; i++) {
         fit(window_at, i, WINDOW_DEGREE + 1, powers);
-        for (int k = 0; k <= WINDOW_DEGREE; k++)
+        for (int k = 0; k <= WINDOW_DEGREE; k++) {
             window->cell[k][i] = (double)powers[k];
+        }
     }
     fit(inverse_at, 0, WINDOW_TERMS, powers);
-    for (int k = 0; k < WINDOW_TERMS; k++)
+    for (int k = 0; k < WINDOW_TERMS; k++) {
         window->inverse[k] = (double)powers[k];
+    }
 }
 
 const struct window *window_get(void) {
@@ -88,7 +95,8 @@ void window_cells(const struct window *window, double s, double *values) {
     double v = 2 * s - 1;
     for (int i = 0; i < WINDOW_WIDTH; i++) {
         values[i] = window->cell[WINDOW_DEGREE][i];
-        for (int k = WINDOW_DEGREE - 1; k >= 0; k--)
+        for (int k = WINDOW_DEGREE - 1; k >= 0; k--) {
             values[i] = values[i] * v + window->cell[k][i];
+        }
     }
 }

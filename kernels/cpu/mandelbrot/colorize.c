@@ -35,16 +35,19 @@ static void starts_fill(struct colorize_tables *tables) {
     tables->steps = 1;
     int k = 1;
     for (uint32_t entry = tables->first; entry <= tables->last; entry++) {
-        while (k < 256 && bits[k] <= entry << COLORIZE_SHIFT)
+        while (k < 256 && bits[k] <= entry << COLORIZE_SHIFT) {
             k++;
+        }
         int start = k - 1, end = start;
-        while (end < 255 && bits[end + 1] >> COLORIZE_SHIFT == entry)
+        while (end < 255 && bits[end + 1] >> COLORIZE_SHIFT == entry) {
             end++;
+        }
         tables->start[entry - tables->first] = (uint8_t)start;
         tables->steps = end - start > tables->steps ? end - start : tables->steps;
     }
-    if (tables->steps > COLORIZE_STEPS)
+    if (tables->steps > COLORIZE_STEPS) {
         tables->steps = 0;
+    }
 }
 
 static void hue_fill(struct colorize_tables *tables, int k, const uint8_t *rgb) {
@@ -52,8 +55,9 @@ static void hue_fill(struct colorize_tables *tables, int k, const uint8_t *rgb) 
     colorize_hue_fill(&hue, rgb[0], rgb[1], rgb[2]);
     tables->value[k] = hue.value;
     tables->saturation[k] = hue.saturation;
-    for (int channel = 0; channel < 3; channel++)
+    for (int channel = 0; channel < 3; channel++) {
         tables->weight[channel][k] = hue.weight[channel];
+    }
 }
 
 static void tables_fill(struct colorize_tables *tables, const struct colorize_args *args) {
@@ -62,8 +66,9 @@ static void tables_fill(struct colorize_tables *tables, const struct colorize_ar
     for (int k = 0; k < 256; k++) {
         const uint8_t *rgb = args->lut + 3 * k;
         tables->packed[k] = rgb[0] | (uint32_t)rgb[1] << 8 | (uint32_t)rgb[2] << 16;
-        if (args->shade)
+        if (args->shade) {
             hue_fill(tables, k, rgb);
+        }
     }
     tables->light = colorize_light_of(args);
 }
@@ -94,18 +99,21 @@ static void chunk_run(void *context, size_t chunk, int slot) {
     const struct colorize_call *job = context;
     size_t end = (chunk + 1) * job->chunk, height = (size_t)job->args->height;
     for (size_t row = chunk * job->chunk;
-         row < (end < height ? end : height) && !stream_cancelled(job->stream); row++)
+         row < (end < height ? end : height) && !stream_cancelled(job->stream); row++) {
         row_run(job, row);
+    }
 }
 
 enum kiln_status colorize_launch(struct stream *stream, const void *arguments) {
     const struct colorize_args *args = arguments;
     size_t columns = (size_t)args->width * (size_t)args->supersample;
     size_t row = columns * (size_t)args->supersample; /* samples of one row of the picture */
-    if (args->shade && args->apron < 1)
+    if (args->shade && args->apron < 1) {
         return stream_fail(stream, KILN_UNSUPPORTED, "shading needs an apron of one sample");
-    if (args->indexed && (args->shade || args->supersample > 1))
+    }
+    if (args->indexed && (args->shade || args->supersample > 1)) {
         return stream_fail(stream, KILN_UNSUPPORTED, "an index cannot be a mean of colours");
+    }
     struct colorize_call job = {
         .stream = stream,
         .args = args,

@@ -19,8 +19,9 @@ static void indices_count(const struct colorize_run *run, const float *field, in
         uint32_t entry = bits >> COLORIZE_SHIFT;
         entry = entry < tables->first ? tables->first : entry > tables->last ? tables->last : entry;
         int32_t at = tables->start[entry - tables->first];
-        for (int step = 0; step < tables->steps; step++)
+        for (int step = 0; step < tables->steps; step++) {
             at += x >= threshold[at + 1];
+        }
         index[p] = x >= threshold[1] ? at : 0; /* negative ones have large bits */
     }
 }
@@ -34,8 +35,9 @@ static void indices_bisect(const struct colorize_run *run, const float *field, i
         index[p] = 0;
     }
     for (int32_t bit = 128; bit; bit >>= 1) {
-        for (int p = 0; p < run->pixels; p++)
+        for (int p = 0; p < run->pixels; p++) {
             index[p] += -(int32_t)(x[p] >= threshold[index[p] + bit]) & bit;
+        }
     }
 }
 
@@ -64,20 +66,23 @@ static void run_plain(const struct colorize_run *run) {
         }
     }
     for (int channel = 0; channel < 3 && samples > 1; channel++) {
-        for (int p = 0; p < run->pixels; p++)
+        for (int p = 0; p < run->pixels; p++) {
             sum[channel][p] = (2 * sum[channel][p] + samples) / (2 * samples);
+        }
     }
     for (int p = 0; p < run->pixels; p++) {
-        for (int channel = 0; channel < 3; channel++)
+        for (int channel = 0; channel < 3; channel++) {
             run->rgb[3 * p + channel] = (uint8_t)sum[channel][p];
+        }
     }
 }
 
 static void run_indexed(const struct colorize_run *run) {
     int32_t index[COLORIZE_RUN];
     indices_find(run, run->field, index);
-    for (int p = 0; p < run->pixels; p++)
+    for (int p = 0; p < run->pixels; p++) {
         run->rgb[p] = (uint8_t)index[p];
+    }
 }
 
 /* Inlined with each step, so that samples side by side are loaded as vectors. */
@@ -93,10 +98,11 @@ light_fill(const struct colorize_run *run, const float *field, float *light, con
 }
 
 static void light_find(const struct colorize_run *run, const float *field, float *light) {
-    if (run->supersample == 1)
+    if (run->supersample == 1) {
         light_fill(run, field, light, 1);
-    else
+    } else {
         light_fill(run, field, light, run->supersample);
+    }
 }
 
 static void shaded_add(const struct colorize_run *run, const int32_t *index, const float *light,
@@ -105,9 +111,10 @@ static void shaded_add(const struct colorize_run *run, const int32_t *index, con
     for (int p = 0; p < run->pixels; p++) {
         float value = tables->value[index[p]], saturation = tables->saturation[index[p]];
         colorize_blend(light[p], &value, &saturation);
-        for (int channel = 0; channel < 3; channel++)
+        for (int channel = 0; channel < 3; channel++) {
             sum[channel][p] +=
                 colorize_channel(value, saturation, tables->weight[channel][index[p]]);
+        }
     }
 }
 
@@ -125,18 +132,20 @@ static void run_shaded(const struct colorize_run *run) {
         }
     }
     for (int p = 0; p < run->pixels; p++) {
-        for (int channel = 0; channel < 3; channel++)
+        for (int channel = 0; channel < 3; channel++) {
             run->rgb[3 * p + channel] = colorize_level(sum[channel][p], scale);
+        }
     }
 }
 
 static void run_pixels(const struct colorize_run *run) {
-    if (run->indexed)
+    if (run->indexed) {
         run_indexed(run);
-    else if (run->shade)
+    } else if (run->shade) {
         run_shaded(run);
-    else
+    } else {
         run_plain(run);
+    }
 }
 
 const struct colorize_simd SIMD_NAME(colorize) = {.run = run_pixels};

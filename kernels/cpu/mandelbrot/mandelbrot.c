@@ -23,8 +23,9 @@ static const struct mandelbrot_simd *const tables[ISA_COUNT][2] = {
    which is always tested; otherwise |c| <= R, and R - 1 > 1 suffices. With R near 2 that leaves the
    constants near |c| = 2. */
 static int test_stride(const struct mandelbrot_args *args, const struct mandelbrot_view *view) {
-    if (args->escape_radius >= 2.01)
+    if (args->escape_radius >= 2.01) {
         return 32;
+    }
     double far_x = fmax(fabs(view->x0), fabs(fma(args->width - 1, view->dx, view->x0)));
     double far_y = fmax(fabs(view->y0), fabs(fma(args->height - 1, view->dy, view->y0)));
     return hypot(far_x, far_y) < 1.99 ? 32 : 1;
@@ -33,8 +34,9 @@ static int test_stride(const struct mandelbrot_args *args, const struct mandelbr
 static size_t thread_count(const struct mandelbrot_args *args, size_t samples, int width) {
     double steps = (double)samples * fmin((double)args->max_iter, 1 << 20);
     double threads = fmin(steps / STEPS_PER_THREAD, (double)samples / 128);
-    if (threads <= 1)
+    if (threads <= 1) {
         return 1;
+    }
     return threads < width ? (size_t)threads : (size_t)width;
 }
 
@@ -55,8 +57,8 @@ static void picture_run(struct stream *stream, const struct mandelbrot_args *arg
         .stride = test_stride(args, &args->view[picture]),
         .control = stream->control,
     };
-    job.args.count = args->count ? args->count + (size_t)picture * samples : NULL;
-    job.args.smooth = args->smooth ? args->smooth + (size_t)picture * samples : NULL;
+    job.args.count = args->count != NULL ? args->count + (size_t)picture * samples : NULL;
+    job.args.smooth = args->smooth != NULL ? args->smooth + (size_t)picture * samples : NULL;
     void *context[2] = {&job, (void *)tables[stream->isa][args->fp64 ? 1 : 0]};
     thread_pool_run(stream->pool, work, context,
                     thread_count(args, samples, thread_pool_width(stream->pool)));

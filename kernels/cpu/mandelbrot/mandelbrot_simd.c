@@ -83,20 +83,23 @@ struct lane_thread {
 /* How much of its last step each orbit did not need; those that have not left get any number. */
 static void fractions_fill(const struct lane_thread *thread, struct pixel_batch *batch) {
     const float inverse = thread->inverse;
-    for (int i = 0; i < N; i++)
+    for (int i = 0; i < N; i++) {
         batch->fraction[i] = FRACTION(batch->magnitude[i], inverse);
+    }
 }
 
 static void result_write(const struct lane_thread *thread, size_t sample, int64_t count,
                          float fraction) {
     const struct mandelbrot_args *args = &thread->job->args;
     bool inside = count < 0 || count > args->max_iter;
-    if (args->count)
+    if (args->count != NULL) {
         args->count[sample] = inside ? -1 : (int32_t)count;
-    if (args->smooth)
+    }
+    if (args->smooth != NULL) {
         args->smooth[sample] = inside             ? -1.0f
                                : args->continuous ? mandelbrot_smooth((int32_t)count, fraction)
                                                   : (float)count;
+    }
 }
 
 /* One step of all chains: kernels/mandelbrot.h fixes the order. */
@@ -135,10 +138,12 @@ static uint64_t batch_run(struct pixel_batch *batch, uint64_t active, int steps,
         }
         if ((step & 3) == 3) {
             mask any = alive[0];
-            for (int k = 1; k < CHAINS; k++)
+            for (int k = 1; k < CHAINS; k++) {
                 any |= alive[k];
-            if (!m_any(any))
+            }
+            if (!m_any(any)) {
                 break;
+            }
         }
     }
     uint64_t left = 0;
@@ -179,10 +184,12 @@ static void sift_fill(struct lane_thread *thread, struct pixel_batch *batch) {
         size_t row = thread->next / width, column = thread->next % width;
         real cy = (real)fma((double)row, view->dy, view->y0);
         size_t run = width - column;
-        if (run > thread->end - thread->next)
+        if (run > thread->end - thread->next) {
             run = thread->end - thread->next;
-        if (run > (size_t)(N - i))
+        }
+        if (run > (size_t)(N - i)) {
             run = (size_t)(N - i);
+        }
         int first = (int)column;
         for (int k = 0; k < (int)run; k++) {
             batch->cx[i + k] = (real)fma((double)(first + k), view->dx, view->x0);
@@ -192,8 +199,9 @@ static void sift_fill(struct lane_thread *thread, struct pixel_batch *batch) {
         thread->next += run;
     }
     batch->count = i;
-    for (; i < N; i++)
+    for (; i < N; i++) {
         batch->cx[i] = batch->cy[i] = 0;
+    }
     memset(batch->x, 0, sizeof batch->x);
     memset(batch->y, 0, sizeof batch->y);
 }
@@ -218,18 +226,21 @@ static void sift(struct lane_thread *thread) {
     uint64_t outside = filled & ~batch_interior(batch);
     uint64_t left = outside;
     int steps = args->max_iter < SIFT ? (int)args->max_iter : SIFT;
-    if (outside)
+    if (outside) {
         left = batch_run(batch, outside, steps, thread->limit);
-    if (args->smooth && args->continuous && (outside & ~left))
+    }
+    if (args->smooth != NULL && args->continuous && (outside & ~left)) {
         fractions_fill(thread, batch);
+    }
     uint64_t escaped = outside & ~left;
     for (int i = 0; i < batch->count; i++) {
         bool out = escaped >> i & 1;
         result_write(thread, first + (size_t)i, out ? (int64_t)batch->steps[i] : -1,
                      batch->fraction[i]);
     }
-    if (args->max_iter <= SIFT)
+    if (args->max_iter <= SIFT) {
         return;
+    }
     for (; left; left &= left - 1) {
         int i = __builtin_ctzll(left);
         queue_put(&thread->queue, batch, i, first + (size_t)i);
@@ -239,12 +250,14 @@ static void sift(struct lane_thread *thread) {
 /* Stage 3. */
 static void replay(struct lane_thread *thread) {
     struct pixel_batch *batch = &thread->replay;
-    if (batch->count == 0)
+    if (batch->count == 0) {
         return;
+    }
     uint64_t filled = batch->count == 64 ? ~UINT64_C(0) : (UINT64_C(1) << batch->count) - 1;
     uint64_t left = batch_run(batch, filled, thread->job->stride, thread->limit);
-    if (thread->job->args.smooth && thread->job->args.continuous)
+    if (thread->job->args.smooth != NULL && thread->job->args.continuous) {
         fractions_fill(thread, batch);
+    }
     for (int i = 0; i < batch->count; i++) {
         /* One that does not escape here is not a number: such a constant never escapes. */
         bool out = !(left >> i & 1);
@@ -330,8 +343,9 @@ static void replay_put(struct lane_thread *thread, int i) {
     batch->cy[at] = field->cy[i];
     batch->base[at] = SIFT + (int64_t)(field->age[i] - 1) * thread->job->stride;
     batch->sample[at] = field->sample[i];
-    if (batch->count == N)
+    if (batch->count == N) {
         replay(thread);
+    }
 }
 
 /* Takes finished orbits off their lanes. */
@@ -340,19 +354,22 @@ static void field_settle(struct lane_thread *thread, struct events events) {
     uint64_t leaving = events.escaped | events.inside;
     for (; leaving; leaving &= leaving - 1) {
         int i = __builtin_ctzll(leaving);
-        if (events.escaped >> i & 1)
+        if (events.escaped >> i & 1) {
             replay_put(thread, i);
-        else
+        } else {
             result_write(thread, field->sample[i], -1, 0);
-        if (thread->queue.count)
+        }
+        if (thread->queue.count) {
             lane_fill(field, i, &thread->queue);
-        else
+        } else {
             lane_clear(field, i);
+        }
     }
 }
 
 static bool is_cancelled(const struct mandelbrot_job *job) {
-    return job->control && atomic_load_explicit(&job->control->cancel, memory_order_relaxed) != 0;
+    return job->control != NULL &&
+           atomic_load_explicit(&job->control->cancel, memory_order_relaxed) != 0;
 }
 
 /* Fills empty lanes, sifting more samples as needed; false when nothing is left to step. */
@@ -361,20 +378,24 @@ static bool field_fill(struct lane_thread *thread) {
     struct mandelbrot_job *job = thread->job;
     for (;;) {
         for (uint64_t empty = ~field->active & ALL; empty && thread->queue.count;
-             empty &= empty - 1)
+             empty &= empty - 1) {
             lane_fill(field, __builtin_ctzll(empty), &thread->queue);
-        if (field->active == ALL && thread->queue.count >= N / 4)
+        }
+        if (field->active == ALL && thread->queue.count >= N / 4) {
             return true;
+        }
         if (thread->next == thread->end) {
             size_t claim =
                 atomic_fetch_add_explicit(&job->claimed, MANDELBROT_CLAIM, memory_order_relaxed);
-            if (claim >= job->samples)
+            if (claim >= job->samples) {
                 return field->active != 0;
+            }
             thread->next = claim;
             thread->end =
                 job->samples - claim < MANDELBROT_CLAIM ? job->samples : claim + MANDELBROT_CLAIM;
-            if (is_cancelled(job))
+            if (is_cancelled(job)) {
                 return false;
+            }
             control_advance(job->control, claim, job->samples);
         }
         sift(thread);
@@ -405,8 +426,9 @@ static void work(struct mandelbrot_job *job) {
         } while (--strides_left > 0);
         if (strides_left <= 0) {
             strides_left = CANCEL_STEPS / job->stride;
-            if (is_cancelled(job))
+            if (is_cancelled(job)) {
                 return;
+            }
         }
     }
     replay(&thread);

@@ -21,18 +21,20 @@ struct dst {
 
 struct dst *dst_create(size_t length) {
     struct dst *dst = calloc(1, sizeof *dst);
-    if (!dst)
+    if (dst == NULL) {
         return NULL;
+    }
     dst->length = length;
     dst->sines = malloc((length + 1) * sizeof *dst->sines);
     dst->waves = malloc(length * sizeof *dst->waves);
     dst->fft = fft_create(length + 1);
-    if (!dst->sines || !dst->waves || !dst->fft) {
+    if (dst->sines == NULL || dst->waves == NULL || dst->fft == NULL) {
         dst_destroy(dst);
         return NULL;
     }
-    for (size_t j = 0; j <= length; j++)
+    for (size_t j = 0; j <= length; j++) {
         dst->sines[j] = sin(M_PI * (double)j / (double)(length + 1));
+    }
     for (size_t k = 1; k <= length; k++) {
         double sine = sin(M_PI * (double)k / (double)(2 * (length + 1)));
         dst->waves[k - 1] = sine * sine;
@@ -41,8 +43,9 @@ struct dst *dst_create(size_t length) {
 }
 
 void dst_destroy(struct dst *dst) {
-    if (!dst)
+    if (dst == NULL) {
         return;
+    }
     free(dst->sines);
     free(dst->waves);
     fft_destroy(dst->fft);

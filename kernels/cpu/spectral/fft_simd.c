@@ -109,12 +109,14 @@ INLINE void butterfly_5(struct fft_element *a) {
             const struct twiddle *w = pass->twiddles + p * (radix - 1);                            \
             for (size_t q = 0; q < stride; q++) {                                                  \
                 struct fft_element a[radix];                                                       \
-                _Pragma("GCC unroll 8") for (unsigned j = 0; j < radix; j++) a[j] =                \
-                    in[q + stride * (p + groups * j)];                                             \
+                _Pragma("GCC unroll 8") for (unsigned j = 0; j < radix; j++) {                     \
+                    a[j] = in[q + stride * (p + groups * j)];                                      \
+                }                                                                                  \
                 butterfly_##radix(a);                                                              \
                 out[q + stride * radix * p] = a[0];                                                \
-                _Pragma("GCC unroll 8") for (unsigned j = 1; j < radix; j++)                       \
+                _Pragma("GCC unroll 8") for (unsigned j = 1; j < radix; j++) {                     \
                     out[q + stride * (radix * p + j)] = multiply(a[j], w[j - 1]);                  \
+                }                                                                                  \
             }                                                                                      \
         }                                                                                          \
     }
@@ -141,19 +143,22 @@ static void stockham(const struct fft *fft, struct fft_element *data, struct fft
         in = out;
         out = swap;
     }
-    if (in != data)
+    if (in != data) {
         memcpy(data, in, fft->length * sizeof *data);
+    }
 }
 
 /* A forward transform between two conjugations is a backward one. */
 static void conjugate(struct fft_element *data, size_t length) {
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         data[i].im = -data[i].im;
+    }
 }
 
 static void multiply_all(struct fft_element *data, const struct twiddle *by, size_t length) {
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         data[i] = multiply(data[i], by[i]);
+    }
 }
 
 static void bluestein(const struct fft *fft, struct fft_element *data, struct fft_element *work) {
@@ -172,11 +177,11 @@ static void bluestein(const struct fft *fft, struct fft_element *data, struct ff
 }
 
 size_t fft_work(const struct fft *fft) {
-    return fft->inner ? 2 * fft->inner->length : fft->length;
+    return fft->inner != NULL ? 2 * fft->inner->length : fft->length;
 }
 
 void fft_forward(const struct fft *fft, struct fft_element *data, struct fft_element *work) {
-    (fft->inner ? bluestein : stockham)(fft, data, work);
+    (fft->inner != NULL ? bluestein : stockham)(fft, data, work);
 }
 
 /* exp(-iπ numerator / denominator), the angle reduced in integers first. */
@@ -187,17 +192,20 @@ static struct twiddle unit(uint64_t numerator, uint64_t denominator) {
 
 static unsigned radix_next(size_t length) {
     static const unsigned radices[] = {4, 5, 3, 2};
-    for (size_t i = 0; i < sizeof radices / sizeof *radices; i++)
-        if (length % radices[i] == 0)
+    for (size_t i = 0; i < sizeof radices / sizeof *radices; i++) {
+        if (length % radices[i] == 0) {
             return radices[i];
+        }
+    }
     return 0;
 }
 
 static bool smooth(size_t length) {
     while (length > 1) {
         unsigned radix = radix_next(length);
-        if (radix == 0)
+        if (radix == 0) {
             return false;
+        }
         length /= radix;
     }
     return true;
@@ -212,12 +220,15 @@ static bool passes_plan(struct fft *fft) {
         pass->groups = left / radix;
         pass->stride = stride;
         pass->twiddles = malloc(pass->groups * (radix - 1) * sizeof *pass->twiddles);
-        if (!pass->twiddles)
+        if (pass->twiddles == NULL) {
             return false;
+        }
         fft->passes++;
-        for (size_t p = 0; p < pass->groups; p++)
-            for (unsigned j = 1; j < radix; j++)
+        for (size_t p = 0; p < pass->groups; p++) {
+            for (unsigned j = 1; j < radix; j++) {
                 pass->twiddles[p * (radix - 1) + j - 1] = unit(2 * (uint64_t)p * j, left);
+            }
+        }
         left = pass->groups;
         stride *= radix;
     }
@@ -228,26 +239,30 @@ static bool passes_plan(struct fft *fft) {
 static bool bluestein_plan(struct fft *fft) {
     size_t n = fft->length, inner = 2 * n - 1;
     bool done = false;
-    while (!smooth(inner))
+    while (!smooth(inner)) {
         inner++;
+    }
     fft->inner = fft_create(inner);
     fft->chirp = malloc(n * sizeof *fft->chirp);
     fft->filter = malloc(inner * sizeof *fft->filter);
     struct fft_element *data = aligned_alloc(64, 2 * inner * sizeof *data);
-    if (!fft->inner || !fft->chirp || !fft->filter || !data)
+    if (fft->inner == NULL || fft->chirp == NULL || fft->filter == NULL || data == NULL) {
         goto out;
+    }
     memset(data, 0, inner * sizeof *data);
     for (size_t i = 0; i < n; i++) {
         fft->chirp[i] = unit((uint64_t)i * i, n);
         data[i].re[0] = fft->chirp[i].re;
         data[i].im[0] = -fft->chirp[i].im;
-        if (i > 0)
+        if (i > 0) {
             data[inner - i] = data[i];
+        }
     }
     stockham(fft->inner, data, data + inner);
-    for (size_t i = 0; i < inner; i++)
+    for (size_t i = 0; i < inner; i++) {
         fft->filter[i] =
             (struct twiddle){data[i].re[0] / (double)inner, data[i].im[0] / (double)inner};
+    }
     done = true;
 out:
     free(data);
@@ -256,20 +271,24 @@ out:
 
 struct fft *fft_create(size_t length) {
     struct fft *fft = calloc(1, sizeof *fft);
-    if (!fft)
+    if (fft == NULL) {
         return NULL;
+    }
     fft->length = length;
-    if (smooth(length) ? passes_plan(fft) : bluestein_plan(fft))
+    if (smooth(length) ? passes_plan(fft) : bluestein_plan(fft)) {
         return fft;
+    }
     fft_destroy(fft);
     return NULL;
 }
 
 void fft_destroy(struct fft *fft) {
-    if (!fft)
+    if (fft == NULL) {
         return;
-    for (unsigned i = 0; i < fft->passes; i++)
+    }
+    for (unsigned i = 0; i < fft->passes; i++) {
         free(fft->pass[i].twiddles);
+    }
     fft_destroy(fft->inner);
     free(fft->chirp);
     free(fft->filter);

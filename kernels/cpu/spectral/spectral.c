@@ -23,16 +23,18 @@ struct solve {
 
 static void rows_chunk(void *context, size_t chunk, int slot) {
     struct solve *solve = context;
-    if (!stream_cancelled(solve->stream))
+    if (!stream_cancelled(solve->stream)) {
         solve->simd->rows(&solve->job, chunk, solve->back,
                           solve->work + solve->part * (size_t)slot);
+    }
 }
 
 static void columns_chunk(void *context, size_t chunk, int slot) {
     struct solve *solve = context;
-    if (!stream_cancelled(solve->stream))
+    if (!stream_cancelled(solve->stream)) {
         solve->simd->columns(&solve->job, chunk / solve->batches, chunk % solve->batches,
                              solve->work + solve->part * (size_t)slot);
+    }
 }
 
 static void solve_run(struct solve *solve, struct thread_pool *pool) {
@@ -54,7 +56,7 @@ static enum kiln_status scratch_take(struct solve *solve, struct stream *stream)
     solve->part = ((across > down ? across : down) + 255) / 256 * 256;
     solve->work = stream_take(stream, solve->part * (size_t)thread_pool_width(stream->pool));
     solve->job.field = stream_take(stream, cells * sizeof *solve->job.field);
-    return solve->work && solve->job.field ? KILN_OK : KILN_NO_MEMORY;
+    return solve->work != NULL && solve->job.field != NULL ? KILN_OK : KILN_NO_MEMORY;
 }
 
 enum kiln_status spectral_launch(struct stream *stream, const void *arguments) {
@@ -69,13 +71,14 @@ enum kiln_status spectral_launch(struct stream *stream, const void *arguments) {
         .stream = stream,
     };
     enum kiln_status status = KILN_NO_MEMORY;
-    if (!solve.job.across || !solve.job.down) {
+    if (solve.job.across == NULL || solve.job.down == NULL) {
         stream_fail(stream, status, "no memory for a transform of %d × %d", args->width,
                     args->height);
         goto out;
     }
-    if ((status = scratch_take(&solve, stream)) != KILN_OK)
+    if ((status = scratch_take(&solve, stream)) != KILN_OK) {
         goto out;
+    }
     solve_run(&solve, stream->pool);
     status = stream_cancelled(stream) ? KILN_CANCELLED : KILN_OK;
 out:

@@ -19,12 +19,15 @@ static void row_load(const struct spectral_args *args, size_t row, struct dst_el
     size_t width = (size_t)args->width;
     const double *f64 = (const double *)args->b + row * width;
     const float *f32 = (const float *)args->b + row * width;
-    if (args->fp64)
-        for (size_t i = 0; i < width; i++)
+    if (args->fp64) {
+        for (size_t i = 0; i < width; i++) {
             *line(&data[i], index) = f64[i];
-    else
-        for (size_t i = 0; i < width; i++)
+        }
+    } else {
+        for (size_t i = 0; i < width; i++) {
             *line(&data[i], index) = f32[i];
+        }
+    }
 }
 
 static void row_store(const struct spectral_args *args, size_t row, struct dst_element *data,
@@ -32,29 +35,36 @@ static void row_store(const struct spectral_args *args, size_t row, struct dst_e
     size_t width = (size_t)args->width;
     double *f64 = (double *)args->x + row * width;
     float *f32 = (float *)args->x + row * width;
-    if (args->fp64)
-        for (size_t i = 0; i < width; i++)
+    if (args->fp64) {
+        for (size_t i = 0; i < width; i++) {
             f64[i] = *line(&data[i], index);
-    else
-        for (size_t i = 0; i < width; i++)
+        }
+    } else {
+        for (size_t i = 0; i < width; i++) {
             f32[i] = (float)*line(&data[i], index);
+        }
+    }
 }
 
 static void field_copy(const struct spectral_job *job, size_t row, struct dst_element *data,
                        size_t index, bool back) {
     size_t width = (size_t)job->args->width;
     double *field = job->field + row * width;
-    if (back)
-        for (size_t i = 0; i < width; i++)
+    if (back) {
+        for (size_t i = 0; i < width; i++) {
             *line(&data[i], index) = field[i];
-    else
-        for (size_t i = 0; i < width; i++)
+        }
+    } else {
+        for (size_t i = 0; i < width; i++) {
             field[i] = *line(&data[i], index);
+        }
+    }
 }
 
 static void line_clear(struct dst_element *data, size_t length, size_t index) {
-    for (size_t i = 0; i < length; i++)
+    for (size_t i = 0; i < length; i++) {
         *line(&data[i], index) = 0;
+    }
 }
 
 static void rows(const struct spectral_job *job, size_t batch, bool back, void *work) {
@@ -63,19 +73,21 @@ static void rows(const struct spectral_job *job, size_t batch, bool back, void *
     struct dst_element *data = work;
     for (size_t i = 0; i < DST_ROWS; i++) {
         size_t row = batch * DST_ROWS + i;
-        if (row >= total)
+        if (row >= total) {
             line_clear(data, width, i);
-        else if (back)
+        } else if (back) {
             field_copy(job, row, data, i, true);
-        else
+        } else {
             row_load(args, row, data, i);
+        }
     }
     dst_run(job->across, data, data + width);
     for (size_t i = 0; i < DST_ROWS && batch * DST_ROWS + i < total; i++) {
-        if (back)
+        if (back) {
             row_store(args, batch * DST_ROWS + i, data, i);
-        else
+        } else {
             field_copy(job, batch * DST_ROWS + i, data, i, false);
+        }
     }
 }
 
@@ -83,8 +95,9 @@ static void rows(const struct spectral_job *job, size_t batch, bool back, void *
 static double power(double q, double complement, int64_t n) {
     /* Where L is almost 0 both may be rounded to more than 1. */
     double exponent = (double)n * log1p(-fmin(fmin(q, complement), 1));
-    if (exponent < UNDERFLOW_LOG)
+    if (exponent < UNDERFLOW_LOG) {
         return 0;
+    }
     return q > 1 && n % 2 ? -exp(exponent) : exp(exponent);
 }
 
@@ -92,10 +105,12 @@ static double power(double q, double complement, int64_t n) {
    need no logarithm. */
 static double factor(const struct spectral_args *args, double q, double complement) {
     int64_t n = args->iterations;
-    if (n == 0)
+    if (n == 0) {
         return args->start_zero ? 0 : 1;
-    if (n == SPECTRAL_INFINITE || (double)n * fmin(q, complement) > -UNDERFLOW_LOG)
+    }
+    if (n == SPECTRAL_INFINITE || (double)n * fmin(q, complement) > -UNDERFLOW_LOG) {
         return -0.25 / q;
+    }
     double left = power(q, complement, n);
     double gone = q < 1 ? -expm1((double)n * log1p(-q)) : 1 - left;
     return -0.25 * gone / q + (args->start_zero ? 0 : left);
@@ -115,8 +130,9 @@ static void modes_multiply(const struct spectral_job *job, size_t column, size_t
             modes[i] *= scale * factor(job->args, q, complement);
         }
         /* Lanes without a column have got rounding errors of those that they ride with. */
-        for (size_t i = count; i < DST_ROWS; i++)
+        for (size_t i = count; i < DST_ROWS; i++) {
             modes[i] = 0;
+        }
     }
 }
 
@@ -133,8 +149,9 @@ static void columns(const struct spectral_job *job, size_t plane, size_t batch, 
     dst_run(job->down, data, data + height);
     modes_multiply(job, column, count, data);
     dst_run(job->down, data, data + height);
-    for (size_t k = 0; k < height; k++)
+    for (size_t k = 0; k < height; k++) {
         memcpy(field + k * width, &data[k], count * sizeof *field);
+    }
 }
 
 static size_t plan_work(const struct dst *plan) {

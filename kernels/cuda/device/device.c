@@ -143,7 +143,7 @@ static enum kiln_status facts_read(struct device *device, int number, char *why,
 }
 
 void device_close(struct device *device) {
-    if (!device) {
+    if (device == NULL) {
         return;
     }
     if (device->context) {
@@ -172,13 +172,13 @@ enum kiln_status device_open(kernel_table kernels, int index, const struct devic
         return status;
     }
     struct device *made = calloc(1, sizeof *made);
-    if (!made) {
+    if (made == NULL) {
         snprintf(why, why_size, "out of memory");
         return KILN_NO_MEMORY;
     }
     made->kernels = kernels;
     made->index = index;
-    made->max_bytes = options ? options->max_bytes : 0;
+    made->max_bytes = options != NULL ? options->max_bytes : 0;
     status = facts_read(made, number, why, why_size);
     if (status == KILN_OK) {
         status = explain(driver.cuDevicePrimaryCtxRetain(&made->context, made->handle),

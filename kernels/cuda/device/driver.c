@@ -39,9 +39,9 @@ static const struct {
 
 void *driver_open(const char *const *paths, char *why, size_t why_size) {
     void *library = NULL;
-    for (; !library && *paths; paths++) {
+    for (; library == NULL && *paths != NULL; paths++) {
         library = dlopen(*paths, RTLD_NOW | RTLD_LOCAL);
-        if (!library) {
+        if (library == NULL) {
             snprintf(why, why_size, "%s", dlerror());
         }
     }
@@ -73,7 +73,7 @@ enum kiln_status driver_status(CUresult result) {
 static bool symbols_find(void *library) {
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *address = dlsym(library, symbols[i].name);
-        if (!address) {
+        if (address == NULL) {
             snprintf(load_why, sizeof load_why,
                      "the NVIDIA driver is too old: its libcuda.so.1 lacks %s (kiln needs 525 or "
                      "newer)",
@@ -112,7 +112,7 @@ static bool driver_start(void) {
 
 /* Entry `index` of a list with commas, or NULL; all of it where there is no list. */
 static const char *entry_of(const char *list, int index, char *copy, size_t size) {
-    if (!list) {
+    if (list == NULL) {
         snprintf(copy, size, "%d", index);
         return copy;
     }
@@ -121,7 +121,7 @@ static const char *entry_of(const char *list, int index, char *copy, size_t size
     }
     snprintf(copy, size, "%s", list);
     char *rest, *entry = strtok_r(copy, ",", &rest);
-    while (entry && index-- > 0) {
+    while (entry != NULL && index-- > 0) {
         entry = strtok_r(NULL, ",", &rest);
     }
     return entry;
@@ -132,7 +132,7 @@ int driver_narrow(int index) {
     char copy[1024];
     const char *entry = entry_of(getenv(name), index, copy, sizeof copy);
     /* Entries behind one that does not exist do not count: such lists stay as they are. */
-    if (load_status == KILN_OK || index < 0 || !entry || *entry == '-' ||
+    if (load_status == KILN_OK || index < 0 || entry == NULL || *entry == '-' ||
         setenv(name, entry, 1) != 0) {
         return index;
     }
@@ -142,9 +142,9 @@ int driver_narrow(int index) {
 static void load(void) {
     char reason[160] = "";
     void *library = driver_open(places, reason, sizeof reason);
-    if (!library) {
+    if (library == NULL) {
         /* The loader's own words help only where a library is there but cannot be used. */
-        if (strstr(reason, "No such file")) {
+        if (strstr(reason, "No such file") != NULL) {
             snprintf(load_why, sizeof load_why,
                      "libcuda.so.1 not found: no NVIDIA driver on this machine");
         } else {

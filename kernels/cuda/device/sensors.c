@@ -47,7 +47,7 @@ static const char *const places[] = {"libnvidia-ml.so.1",
 static void start(void) {
     char why[8];
     void *library = driver_open(places, why, sizeof why);
-    if (!library) {
+    if (library == NULL) {
         return;
     }
     void *address;

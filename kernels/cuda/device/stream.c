@@ -71,7 +71,7 @@ static size_t scratch_bytes(const struct device *device) {
 
 enum kiln_status stream_create(struct device *device, struct stream **stream) {
     struct stream *made = calloc(1, sizeof *made);
-    if (!made) {
+    if (made == NULL) {
         return KILN_NO_MEMORY;
     }
     made->device = device;
@@ -110,7 +110,7 @@ enum kiln_status stream_create(struct device *device, struct stream **stream) {
 }
 
 void stream_destroy(struct stream *stream) {
-    if (!stream) {
+    if (stream == NULL) {
         return;
     }
     driver.cuCtxSetCurrent(stream->device->context);
@@ -120,7 +120,7 @@ void stream_destroy(struct stream *stream) {
     stream_memory_finish(&stream->host);
     stream_memory_finish(&stream->scratch);
     kept_stream_finish(stream);
-    if (stream->mapped) {
+    if (stream->mapped != NULL) {
         driver.cuMemFreeHost(stream->mapped);
     }
     for (int i = 0; i < 2 * SPANS_MAX; i++) {
@@ -136,7 +136,7 @@ void stream_destroy(struct stream *stream) {
 
 bool stream_cancelled(struct stream *stream) {
     struct control *control = stream->control;
-    if (!control) {
+    if (control == NULL) {
         return false;
     }
     control_raise(control, atomic_load_explicit(&stream->mapped->progress, memory_order_relaxed));
@@ -288,7 +288,7 @@ enum kiln_status stream_phase(struct stream *stream, enum phase phase) {
 static void *take(struct stream *stream, struct stream_memory *pool, size_t size,
                   const char *what) {
     void *address = stream->fault == KILN_OK ? stream_memory_take(pool, size) : NULL;
-    if (!address && stream->fault == KILN_OK) {
+    if (address == NULL && stream->fault == KILN_OK) {
         stream_check(stream, pool->result, what);
     }
     return address;
@@ -309,7 +309,7 @@ void *stream_result(struct stream *stream, void *host, size_t size) {
 
 void *stream_zeroed(struct stream *stream, size_t size) {
     void *address = stream_reserve(stream, size);
-    if (address) {
+    if (address != NULL) {
         CUresult result =
             driver.cuMemsetD8Async((CUdeviceptr)(uintptr_t)address, 0, size, stream->handle);
         stream->busy = true;
@@ -320,7 +320,7 @@ void *stream_zeroed(struct stream *stream, size_t size) {
 
 const void *stream_upload(struct stream *stream, const void *host, size_t size) {
     void *address = stream_reserve(stream, size);
-    if (!address || size == 0) {
+    if (address == NULL || size == 0) {
         return address;
     }
     enum kiln_status status = span_open(stream, false);
@@ -448,7 +448,8 @@ enum kiln_status stream_finish(struct stream *stream, struct timing *timing) {
     stream->event_count = stream->span_count = 0;
     stream->open = false;
     stream->encode_ns = 0;
-    if (status == KILN_OK && !stream->error[0] && stream->control && !stream_cancelled(stream)) {
+    if (status == KILN_OK && !stream->error[0] && stream->control != NULL &&
+        !stream_cancelled(stream)) {
         control_raise(stream->control, CONTROL_FULL);
     }
     stream->control = NULL;

@@ -78,7 +78,7 @@ CUresult stream_memory_init(struct stream_memory *pool, struct device *device, b
 }
 
 void stream_memory_finish(struct stream_memory *pool) {
-    if (pool && pool->device) {
+    if (pool != NULL && pool->device != NULL) {
         chunks_free(pool);
         pool->device = NULL;
     }

@@ -238,12 +238,12 @@ static bool exchange_make(struct stream *stream, const struct jacobi_args *args,
     if (variants[layout->function].way == RESIDENT) {
         /* Tags are not 0. */
         grid->mail = stream_zeroed(stream, 2 * 2 * lines * (size_t)grid->pitch * size);
-        return grid->mail;
+        return grid->mail != NULL;
     }
     int last = (int)((args->iterations - 1) / layout->depth % 2);
     grid->targets[last] = args->x;
     grid->targets[1 - last] = stream_reserve(stream, lines * (size_t)args->width * size);
-    return grid->targets[1 - last];
+    return grid->targets[1 - last] != NULL;
 }
 
 static enum kiln_status launch(struct stream *stream, const void *pointer) {
@@ -254,7 +254,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
     }
     struct jacobi_shared *shared = stream_zeroed(stream, sizeof *shared);
     struct jacobi_grid grid = grid_make(stream, args, &layout, shared);
-    if (!shared || !exchange_make(stream, args, &layout, &grid)) {
+    if (shared == NULL || !exchange_make(stream, args, &layout, &grid)) {
         return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
     }
     struct shape shape = {

@@ -91,7 +91,7 @@ template <typename T> static __device__ void copy(const jacobi_grid &grid, const
     int64_t cells = (int64_t)(grid.tiles / grid.tiles_x / grid.tiles_y) * grid.height * grid.width;
     int64_t thread = ((int64_t)blockIdx.x * blockDim.y + threadIdx.y) * 32 + threadIdx.x;
     for (int64_t i = thread; i < cells; i += (int64_t)gridDim.x * blockDim.y * 32) {
-        to[i] = from ? __ldcg(from + i) : (T)0;
+        to[i] = from != nullptr ? __ldcg(from + i) : (T)0;
     }
 }
 

@@ -87,7 +87,7 @@ static __device__ __forceinline__ void cells_load(const jacobi_grid &grid, const
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const T *from = array + (at.corner + (int64_t)(row + r) * grid.width + column);
-        bool inside = array && row + r >= at.row_low && row + r < at.row_high;
+        bool inside = array != nullptr && row + r >= at.row_low && row + r < at.row_high;
 #pragma unroll
         for (int c = 0; c < ACROSS; c++) {
             cells[r][c] = 0;

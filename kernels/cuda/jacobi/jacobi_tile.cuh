@@ -134,7 +134,7 @@ INLINE void cells_load(const jacobi_grid &grid, const place &at, const T *array,
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const T *from = array + cell_index(grid, at, r);
-        unsigned wanted = array ? row_bits(at.inside, r) : 0;
+        unsigned wanted = array != nullptr ? row_bits(at.inside, r) : 0;
 #pragma unroll
         for (int c = 0; c < ACROSS; c++) {
             cells[r][c] = 0;

@@ -188,9 +188,10 @@ static enum kiln_status group_run(struct work *work, const struct lombscargle_gr
     uint64_t nf = (uint64_t)args->nf;
     enum kiln_status status = KILN_OK;
     grid->curves = args->series > 0 ? args->device_curves + group->first : NULL;
-    grid->power = args->power ? args->power + group->first * nf : scratch;
+    grid->power = args->power != NULL ? args->power + group->first * nf : scratch;
     grid->peak_count = args->peak_count;
-    grid->peaks = args->peaks ? args->peaks + group->first * (uint64_t)args->peak_count : NULL;
+    grid->peaks =
+        args->peaks != NULL ? args->peaks + group->first * (uint64_t)args->peak_count : NULL;
     if (group->span == group->longest && !work->transformed) {
         status = tables_run(work, group->element, group->elements);
     }
@@ -199,12 +200,12 @@ static enum kiln_status group_run(struct work *work, const struct lombscargle_gr
         grid->count = (int64_t)(nf - first < group->range ? nf - first : group->range);
         status = range_run(work, group);
     }
-    return status == KILN_OK && args->peaks ? peaks_run(work, group) : status;
+    return status == KILN_OK && args->peaks != NULL ? peaks_run(work, group) : status;
 }
 
 /* The next `size` bytes behind `base`, or NULL if there is none. */
 static void *part_lay(uint8_t *base, uint64_t *at, uint64_t size) {
-    void *part = base ? base + *at : NULL;
+    void *part = base != NULL ? base + *at : NULL;
     *at += divide_up(size, STREAM_MEMORY_ALIGN) * STREAM_MEMORY_ALIGN;
     return part;
 }
@@ -221,7 +222,7 @@ static uint64_t memory_lay(struct work *work, uint8_t *base, double **power) {
     *power = part_lay(base, &at, work->needs.power);
     before = at;
     if (work->transformed) {
-        at += lombscargle_transform_lay(&work->transform, base ? base + before : NULL);
+        at += lombscargle_transform_lay(&work->transform, base != NULL ? base + before : NULL);
     }
     return at;
 }
@@ -229,7 +230,7 @@ static uint64_t memory_lay(struct work *work, uint8_t *base, double **power) {
 /* One piece: a later launch of the same job finds it where this one leaves it. */
 static enum kiln_status memory_take(struct work *work, double **power) {
     uint8_t *base = stream_reserve(work->stream, (size_t)memory_lay(work, NULL, power));
-    if (!base) {
+    if (base == NULL) {
         return work->stream->fault != KILN_OK ? work->stream->fault : KILN_NO_MEMORY;
     }
     memory_lay(work, base, power);
@@ -315,7 +316,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
     plan->resident =
         stream_resident(stream, KERNEL_LOMBSCARGLE, work.sums, functions[work.sums].warps);
     work.transformed = transform_chosen(&work);
-    if (args->method_used) {
+    if (args->method_used != NULL) {
         *args->method_used =
             work.transformed ? LOMBSCARGLE_METHOD_NUFFT : LOMBSCARGLE_METHOD_DIRECT;
     }

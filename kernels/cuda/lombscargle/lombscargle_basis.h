@@ -133,7 +133,7 @@ static __device__ bool node_add(const lombscargle_grid &grid, basis_block &block
         if (best.weighted > 0.0) {
             basis_node(&block.basis, grid.t[curve.t + best.index], best.product);
         }
-        block.stop = grid.stop ? *grid.stop : 0;
+        block.stop = grid.stop != NULL ? *grid.stop : 0;
         block.end = block.stop || !(best.weighted > 0.0);
     }
     __syncthreads();
@@ -198,8 +198,8 @@ static __device__ void weak_bin(const lombscargle_grid &grid, basis_block &block
     __syncthreads();
     extent extent = extent_of(grid, block);
     if (basis_thread() == 0) {
-        exact f = grid.frequency ? exact{grid.frequency[grid.first + k], 0.0}
-                                 : frequency_at(grid.f0, grid.df, (double)(grid.first + k));
+        exact f = grid.frequency != NULL ? exact{grid.frequency[grid.first + k], 0.0}
+                                         : frequency_at(grid.f0, grid.df, (double)(grid.first + k));
         double span = extent.samples > 0 ? extent.high - extent.low : 0.0;
         basis_begin(&block.basis, grid.nterms, f.high, f.low, span);
         block.basis.samples = extent.samples;

@@ -52,7 +52,7 @@ static __device__ __forceinline__ int64_t curve_index(const lombscargle_grid &gr
 
 static __device__ __forceinline__ lombscargle_curve curve_of(const lombscargle_grid &grid,
                                                              int64_t index) {
-    return grid.curves ? grid.curves[index] : grid.one;
+    return grid.curves != NULL ? grid.curves[index] : grid.one;
 }
 
 /* Of the weights as kernels see them: in float equal weights are exactly 1. */

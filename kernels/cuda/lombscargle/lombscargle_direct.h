@@ -187,8 +187,8 @@ template <typename R> static __device__ void listed(const lombscargle_grid &grid
     span slice = slice_of(grid, curve);
     exact f = {0.0, 0.0};
     if (k < grid.count) {
-        f = grid.frequency ? exact{grid.frequency[grid.first + k], 0.0}
-                           : frequency_at(grid.f0, grid.df, (double)(grid.first + k));
+        f = grid.frequency != NULL ? exact{grid.frequency[grid.first + k], 0.0}
+                                   : frequency_at(grid.f0, grid.df, (double)(grid.first + k));
     }
     f = harmonic_of(f, harmonic);
     double yc = 0.0, ys = 0.0, c = 0.0, s = 0.0;

@@ -47,7 +47,7 @@ template <typename E> static __device__ void tables(const lombscargle_grid &grid
     int64_t entry = thread / all;
     int place = (int)(thread % all);
     if (thread == 0 && harmonic == 1) {
-        *grid.stopped = grid.stop ? *grid.stop : 0;
+        *grid.stopped = grid.stop != NULL ? *grid.stop : 0;
     }
     if (entry >= grid.entries) {
         return;

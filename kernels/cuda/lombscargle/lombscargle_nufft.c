@@ -90,7 +90,7 @@ void lombscargle_transform_make(struct lombscargle_transform *transform, struct 
         transform->longest = larger(transform->longest, (uint64_t)curves[i].n);
         samples += (double)curves[i].n;
     }
-    if (args->frequency || most == 0 || transform->longest > SAMPLES_MAX) {
+    if (args->frequency != NULL || most == 0 || transform->longest > SAMPLES_MAX) {
         return;
     }
     uint64_t held = smaller(length_holds(most), SUMS_BYTES / (6 * terms * sizeof(double)));
@@ -118,7 +118,7 @@ static uint64_t part_of(uint64_t n) {
 
 /* The next `size` bytes behind `base`, or NULL if there is none. */
 static void *part_lay(uint8_t *base, uint64_t *at, uint64_t size) {
-    void *part = base ? base + *at : NULL;
+    void *part = base != NULL ? base + *at : NULL;
     *at += divide_up(size, STREAM_MEMORY_ALIGN) * STREAM_MEMORY_ALIGN;
     return part;
 }

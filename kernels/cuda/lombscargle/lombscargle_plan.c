@@ -33,7 +33,7 @@ static uint64_t larger(uint64_t a, uint64_t b) {
 void lombscargle_plan_make(struct lombscargle_plan *plan, const struct lombscargle_args *args,
                            const struct lombscargle_curve *curves, uint64_t series, bool tensor) {
     uint64_t terms = args->nterms > 0 ? (uint64_t)args->nterms : 1;
-    bool listed = args->frequency || terms > 1;
+    bool listed = args->frequency != NULL || terms > 1;
     *plan = (struct lombscargle_plan){
         .args = args,
         .curves = curves,
@@ -43,7 +43,7 @@ void lombscargle_plan_make(struct lombscargle_plan *plan, const struct lombscarg
         .stage = LOMBSCARGLE_STAGE(args->fp32),
         .method = listed ? LOMBSCARGLE_LIST : LOMBSCARGLE_GRID,
     };
-    if (tensor && !args->frequency && args->nf >= TENSOR_MIN) {
+    if (tensor && args->frequency == NULL && args->nf >= TENSOR_MIN) {
         plan->method = LOMBSCARGLE_TENSOR;
         for (uint64_t h = 1; h <= 2 * terms; h++) {
             uint64_t elements = LOMBSCARGLE_PITCH(args->fp32) + LOMBSCARGLE_TILE_ROWS(h, terms);
@@ -85,7 +85,7 @@ static struct lombscargle_group group_with(const struct lombscargle_plan *plan,
 
 static bool group_fits(const struct lombscargle_plan *plan, const struct lombscargle_group *group) {
     uint64_t nf = (uint64_t)plan->args->nf;
-    bool power = plan->args->power || group->count <= POWER_BYTES / sizeof(double) / nf;
+    bool power = plan->args->power != NULL || group->count <= POWER_BYTES / sizeof(double) / nf;
     return power && group->count <= CURVES_MAX &&
            group->count <= PARTIAL_BYTES / sums_bytes(plan) / nf &&
            (plan->table == 0 || group->elements <= TABLE_BYTES / plan->table * plan->pack) &&
@@ -181,10 +181,10 @@ void lombscargle_needs_raise(const struct lombscargle_plan *plan,
     needs->weak = larger(needs->weak, words * group->count * sizeof(uint32_t));
     uint64_t elements = (group->count > 1 ? group->elements : group->span) + plan->pack - 1;
     needs->tables = larger(needs->tables, plan->table * lombscargle_entries(plan, elements));
-    if (!args->power) {
+    if (args->power == NULL) {
         needs->power = larger(needs->power, group->count * nf * sizeof(double));
     }
-    if (args->peaks) {
+    if (args->peaks != NULL) {
         needs->found = larger(needs->found, segments * group->count * (uint64_t)args->peak_count *
                                                 sizeof(struct lombscargle_found));
     }

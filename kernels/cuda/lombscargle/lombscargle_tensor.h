@@ -131,7 +131,7 @@ template <typename E> static __device__ void multiply(const lombscargle_grid &gr
     extern __shared__ double2 shared[];
     __shared__ block_facts<E> facts;
     block_stages<E> &memory = *(block_stages<E> *)shared;
-    if (grid.stop && *grid.stopped) {
+    if (grid.stop != NULL && *grid.stopped) {
         return;
     }
     int left = job_find<E>(grid).stages;

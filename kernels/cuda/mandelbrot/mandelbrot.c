@@ -70,7 +70,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .inverse = mandelbrot_inverse(args->escape_radius),
         .max_iter = (uint32_t)args->max_iter,
         .may_return = args->escape_radius * args->escape_radius < 4.05,
-        .continuous = args->continuous && args->smooth,
+        .continuous = args->continuous && args->smooth != NULL,
         .counters = counters->words[turn->zero],
         .next = counters->words[!turn->zero],
         .stop = stream_stop_flag(stream),

@@ -26,10 +26,10 @@ template <typename T> struct lane_state {
 
 static __device__ __forceinline__ void answer(const mandelbrot_grid &grid, uint32_t index,
                                               int32_t count, float smooth) {
-    if (grid.count) {
+    if (grid.count != nullptr) {
         grid.count[index] = count;
     }
-    if (grid.smooth) {
+    if (grid.smooth != nullptr) {
         grid.smooth[index] = smooth;
     }
 }

@@ -39,7 +39,7 @@ static enum kiln_status launch(struct stream *stream, const void *pointer) {
         .piece = stream_reserve(stream, all * sizeof(struct png_piece)),
     };
     memcpy(grid.target, args->target, (size_t)args->pictures * sizeof *grid.target);
-    if (!grid.slots || !grid.piece) {
+    if (grid.slots == NULL || grid.piece == NULL) {
         return KILN_NO_MEMORY;
     }
     struct shape shape = {

@@ -64,7 +64,7 @@ template <typename T> struct lines {
     const T *a, *b;
 
     __device__ __forceinline__ double2 at(int64_t i) const {
-        return make_double2((double)a[i], b ? (double)b[i] : 0.0);
+        return make_double2((double)a[i], b != NULL ? (double)b[i] : 0.0);
     }
 };
 

@@ -79,7 +79,8 @@ static enum kiln_status solve_prepare(struct stream *stream, struct solve *solve
     solve->columns = stream_reserve(stream, columns * (size_t)args->planes * sizeof(double));
     solve->kept = stream_reserve(stream, 2 * kept * sizeof(double));
     solve->halt = stream_zeroed(stream, sizeof *solve->halt);
-    if (!solve->rows || !solve->columns || !solve->kept || !solve->halt) {
+    if (solve->rows == NULL || solve->columns == NULL || solve->kept == NULL ||
+        solve->halt == NULL) {
         return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
     }
     return KILN_OK;

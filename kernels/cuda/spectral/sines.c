@@ -52,7 +52,7 @@ static size_t round_up(size_t size) {
 enum form { FORM_MATRIX, FORM_LINE, FORM_CHIRP };
 
 static double *part_lay(uint8_t *base, size_t *size, size_t doubles) {
-    double *part = base ? (double *)(void *)(base + *size) : NULL;
+    double *part = base != NULL ? (double *)(void *)(base + *size) : NULL;
     *size += round_up(doubles * sizeof(double));
     return part;
 }
@@ -85,22 +85,22 @@ static size_t table_lay(struct sine_table *table, int64_t length, enum form form
         .matrix = matrix ? first : NULL,
         .line = matrix ? NULL : first,
     };
-    if (base) {
+    if (base != NULL) {
         table->waves = (double *)(void *)(base + sines);
     }
     return sines + round_up(n * sizeof(double));
 }
 
 static enum kiln_status table_make(struct stream *stream, struct sine_table *table) {
-    uint64_t elements = table->matrix ? 2 * (uint64_t)table->half * (uint64_t)table->stride
-                                      : 2 * ((uint64_t)table->length + 1);
+    uint64_t elements = table->matrix != NULL ? 2 * (uint64_t)table->half * (uint64_t)table->stride
+                                              : 2 * ((uint64_t)table->length + 1);
     uint64_t blocks = (elements + 32 * WARPS - 1) / (32 * WARPS);
     uint64_t most = (uint64_t)stream->device->multiprocessors * BLOCKS;
     struct shape shape = {
         .grid_x = (unsigned)(blocks < most ? blocks : most), .grid_y = 1, .warps = WARPS};
     enum kiln_status status =
         stream_launch(stream, KERNEL_SPECTRAL, SPECTRAL_SINES, &shape, table, "sines");
-    if (status == KILN_OK && table->chirp.filter) {
+    if (status == KILN_OK && table->chirp.filter != NULL) {
         shape = (struct shape){
             .grid_x = 2, .grid_y = 1, .warps = (unsigned)table->chirp.plan.warps / 2};
         status = stream_launch(stream, KERNEL_SPECTRAL, SPECTRAL_FILTER, &shape, table, "filter");
@@ -131,14 +131,14 @@ static struct sines_entry *place(struct device *device, size_t bytes) {
             struct sines_entry *entry = &sines->entries[i];
             if (!entry->memory) {
                 empty = entry;
-            } else if (entry->users == 0 && (!oldest || entry->last < oldest->last)) {
+            } else if (entry->users == 0 && (oldest == NULL || entry->last < oldest->last)) {
                 oldest = entry;
             }
         }
-        if (empty && sines->bytes + bytes <= sines->budget) {
+        if (empty != NULL && sines->bytes + bytes <= sines->budget) {
             return empty;
         }
-        if (!oldest) {
+        if (oldest == NULL) {
             return NULL;
         }
         entry_free(device, oldest);
@@ -168,7 +168,7 @@ static struct sines_entry *entry_make(struct stream *stream, int64_t length, enu
     struct sine_table table;
     size_t bytes = table_lay(&table, length, form, NULL);
     struct sines_entry *entry = place(device, bytes);
-    if (!entry || !entry_allocate(device, entry, bytes)) {
+    if (entry == NULL || !entry_allocate(device, entry, bytes)) {
         return NULL;
     }
     table_lay(&entry->table, length, form, (uint8_t *)(uintptr_t)entry->memory);
@@ -188,7 +188,7 @@ static bool entry_hold(struct stream *stream, struct sines_entry *entry) {
         if (held[i] == entry) {
             return true;
         }
-        if (!held[i]) {
+        if (held[i] == NULL) {
             held[i] = entry;
             entry->users++;
             stream_hold(stream, KERNEL_SPECTRAL);
@@ -213,14 +213,14 @@ static enum kiln_status kept_take(struct stream *stream, int64_t length, enum fo
                                   struct sine_table *table) {
     struct sines *sines = sines_of(stream->device);
     struct sines_entry *entry = entry_find(sines, length, form == FORM_CHIRP);
-    bool room = !held_by(stream)[SINES_HELD - 1];
-    if (!entry && room) {
+    bool room = held_by(stream)[SINES_HELD - 1] == NULL;
+    if (entry == NULL && room) {
         entry = entry_make(stream, length, form);
     }
-    if (!entry && room && form == FORM_MATRIX && stream->fault == KILN_OK) {
+    if (entry == NULL && room && form == FORM_MATRIX && stream->fault == KILN_OK) {
         entry = entry_make(stream, length, FORM_LINE);
     }
-    if (!entry || !entry_hold(stream, entry)) {
+    if (entry == NULL || !entry_hold(stream, entry)) {
         return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
     }
     entry->last = ++sines->takes;
@@ -232,7 +232,7 @@ static enum kiln_status kept_take(struct stream *stream, int64_t length, enum fo
 static enum kiln_status loose_take(struct stream *stream, int64_t length, enum form form,
                                    struct sine_table *table) {
     uint8_t *base = stream_reserve(stream, table_lay(table, length, form, NULL));
-    if (!base) {
+    if (base == NULL) {
         return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
     }
     table_lay(table, length, form, base);
@@ -261,7 +261,7 @@ void sines_give(struct stream *stream) {
     struct sines *sines = sines_of(stream->device);
     struct sines_entry **held = held_by(stream);
     pthread_mutex_lock(&sines->lock);
-    for (int i = 0; i < SINES_HELD && held[i]; i++) {
+    for (int i = 0; i < SINES_HELD && held[i] != NULL; i++) {
         held[i]->users--;
         held[i] = NULL;
     }

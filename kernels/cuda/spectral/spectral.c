@@ -65,7 +65,7 @@ static const struct variant *variant_choose(const struct stream *stream,
                                             const struct spectral_pass *pass, uint64_t planes) {
     const struct variant *best = NULL;
     double least = 0;
-    if (!pass->sines.matrix) {
+    if (pass->sines.matrix == NULL) {
         return &variant_long;
     }
     for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
@@ -73,7 +73,7 @@ static const struct variant *variant_choose(const struct stream *stream,
         uint64_t turns =
             divide_up(blocks_of(pass, planes, tile), (uint64_t)stream->device->multiprocessors);
         double cost = (double)turns * (double)(tile * tile) / variants[i].rate;
-        if (!best || cost < least) {
+        if (best == NULL || cost < least) {
             best = &variants[i];
             least = cost;
         }
@@ -176,9 +176,9 @@ static enum kiln_status solve_prepare(struct stream *stream, struct solve *solve
         return KILN_JOB_TOO_LARGE;
     }
     solve->rows = stream_reserve(stream, rows);
-    solve->columns = solve->rows ? stream_reserve(stream, columns) : NULL;
+    solve->columns = solve->rows != NULL ? stream_reserve(stream, columns) : NULL;
     solve->halt = stream_zeroed(stream, sizeof *solve->halt);
-    if (!solve->columns || !solve->halt) {
+    if (solve->columns == NULL || solve->halt == NULL) {
         return stream->fault != KILN_OK ? stream->fault : KILN_NO_MEMORY;
     }
     return KILN_OK;

@@ -34,14 +34,14 @@ extern "C" __global__ void __launch_bounds__(256)
     uint64_t first = ((uint64_t)blockIdx.x * blockDim.y + threadIdx.y) * 32 + threadIdx.x;
     uint64_t step = (uint64_t)gridDim.x * blockDim.y * 32;
     uint64_t half = (uint64_t)table.half, stride = (uint64_t)table.stride;
-    if (table.matrix) {
+    if (table.matrix != nullptr) {
         for (uint64_t i = first; i < 2 * half * stride; i += step) {
             uint64_t row = i / stride, j = i % stride;
             uint64_t k = row < half ? 2 * row + 1 : 2 * (row - half) + 2;
             table.matrix[i] = j < half ? sine((j + 1) * k % (2 * period), period) : 0.0;
         }
     }
-    if (table.line) {
+    if (table.line != nullptr) {
         for (uint64_t i = first; i < 2 * period; i += step) {
             table.line[i] = sine(i, period);
         }

@@ -224,7 +224,8 @@ static void request_line_read(struct head *head, struct span line) {
     }
     const char *second = memchr(first + 1, ' ', (size_t)(end - first - 1));
     head->method = (struct span){line.text, (size_t)(first - line.text)};
-    if (second == NULL || second == first + 1 || memchr(first, '\t', (size_t)(second - first))) {
+    if (second == NULL || second == first + 1 ||
+        memchr(first, '\t', (size_t)(second - first)) != NULL) {
         malformed(&head->rejection,
                   "The request line is not a method, a target and a protocol with "
                   "one blank between each.");
