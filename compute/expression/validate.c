@@ -227,19 +227,22 @@ static const char *stage_walk(struct walk *walk, const struct expression_stage *
     for (size_t i = 0; why == NULL && i < stage->instructions; i++) {
         why = instruction_check(walk, &program->instruction[stage->first_instruction + i]);
     }
+    if (why != NULL) {
+        return why;
+    }
     bool stores = false;
     for (size_t i = 0; i < stage->accesses; i++) {
         stores = stores || walk->accessed[i];
     }
-    if (why == NULL && ((stores && walk->reductions > 0) ||
-                        (walk->reductions == 0 && stage->kept != stage->dims))) {
+    if ((stores && walk->reductions > 0) ||
+        (walk->reductions == 0 && stage->kept != stage->dims)) {
         return "a stage that both stores and reduces, or neither";
     }
     for (size_t i = 0; i < walk->arrays; i++) {
         walk->state[i] = walk->state[i] == STATE_WRITING ? STATE_WRITTEN : walk->state[i];
     }
     walk->cost += (uint64_t)walk->elements * stage->instructions;
-    return why;
+    return NULL;
 }
 
 const char *expression_validate(const struct expression_program *program) {

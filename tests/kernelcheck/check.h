@@ -55,7 +55,7 @@ struct kernel_check {
 };
 
 extern const struct kernel_check mandelbrot_check, colorize_check, jacobi_check, laplacian_check,
-    lombscargle_check, spectral_check, png_check, stream_check;
+    lombscargle_check, spectral_check, png_check, expression_check, stream_check;
 
 /* Random numbers (splitmix64), the same for the same seed everywhere. */
 uint64_t check_random(struct check *check);

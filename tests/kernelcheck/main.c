@@ -17,8 +17,8 @@
 #include <string.h>
 
 static const struct kernel_check *const checks[] = {
-    &stream_check,    &mandelbrot_check,  &colorize_check, &jacobi_check,
-    &laplacian_check, &lombscargle_check, &spectral_check, &png_check,
+    &stream_check,      &mandelbrot_check, &colorize_check, &jacobi_check,     &laplacian_check,
+    &lombscargle_check, &spectral_check,   &png_check,      &expression_check,
 };
 #define CHECKS (sizeof checks / sizeof checks[0])
 
