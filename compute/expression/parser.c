@@ -1,69 +1,49 @@
 /*
- * parser.c: recursive descent over Python's precedence (parser.h).
+ * parser.c: expressions, by recursive descent over Python's precedence (parser.h).
  *
  * Values are made while reading: what is read is typed before the next token, so a message can name
  * its column. Depth is counted wherever the grammar returns to itself.
  */
-#include "compute/expression/parser.h"
+#include "compute/expression/parser_private.h"
 
 #include "compute/core/spelling.h"
 #include "compute/expression/function.h"
-#include "compute/expression/token.h"
 
 #include <math.h>
 #include <string.h>
 
-struct name {
-    const char *text;
-    size_t size;
-    struct operand operand;
-    bool array;    /* the client's, which is changed in place */
-    bool assigned; /* by a statement */
-};
-
-struct parser {
-    struct graph *graph;
-    const char *text;
-    size_t size;
-    struct token token; /* the next one */
-    int depth, nodes;
-    size_t name_count, first_local;
-    struct name names[EXPRESSION_INPUTS + EXPRESSION_LOCALS];
-};
-
-static struct operand expression_read(struct parser *parser);
 static struct operand unary_read(struct parser *parser);
 
-static struct operand fail(struct parser *parser, size_t column, const char *text) {
+struct operand parser_fail(struct parser *parser, size_t column, const char *text) {
     graph_fail(parser->graph, column, "%s", text);
     return operand_value(NO_VALUE, column);
 }
 
-static bool failed(const struct parser *parser) {
+bool parser_failed(const struct parser *parser) {
     return parser->graph->failed;
 }
 
-static void advance(struct parser *parser) {
+void parser_advance(struct parser *parser) {
     size_t behind = (size_t)(parser->token.text - parser->text) + parser->token.size;
     parser->token = token_read(parser->text, parser->size, behind);
     if (parser->token.kind == TOKEN_BAD) {
-        fail(parser, parser->token.column, parser->token.why);
+        parser_fail(parser, parser->token.column, parser->token.why);
     }
 }
 
-static bool next_is(const struct parser *parser, const char *text) {
-    return !failed(parser) && token_is(&parser->token, text);
+bool parser_next_is(const struct parser *parser, const char *text) {
+    return !parser_failed(parser) && token_is(&parser->token, text);
 }
 
 static bool accept(struct parser *parser, const char *text) {
-    if (!next_is(parser, text)) {
+    if (!parser_next_is(parser, text)) {
         return false;
     }
-    advance(parser);
+    parser_advance(parser);
     return true;
 }
 
-static void unexpected(struct parser *parser, const char *wanted) {
+void parser_unexpected(struct parser *parser, const char *wanted) {
     const struct token *token = &parser->token;
     if (token->kind == TOKEN_END || token->kind == TOKEN_SEPARATOR) {
         graph_fail(parser->graph, token->column, "the text ends where %s should stand", wanted);
@@ -74,13 +54,13 @@ static void unexpected(struct parser *parser, const char *wanted) {
 }
 
 static void expect(struct parser *parser, const char *text, const char *wanted) {
-    if (!accept(parser, text) && !failed(parser)) {
-        unexpected(parser, wanted);
+    if (!accept(parser, text) && !parser_failed(parser)) {
+        parser_unexpected(parser, wanted);
     }
 }
 
 /* Counts an operator or call whose place is `column`. */
-static void node_count(struct parser *parser, size_t column) {
+void parser_count(struct parser *parser, size_t column) {
     parser->graph->column = column;
     if (++parser->nodes > EXPRESSION_NODES) {
         graph_fail(parser->graph, column, "the text has more than %d operators and calls",
@@ -93,7 +73,7 @@ static bool deeper(struct parser *parser) {
         graph_fail(parser->graph, parser->token.column, "the text nests more than %d levels deep",
                    EXPRESSION_DEPTH);
     }
-    return !failed(parser);
+    return !parser_failed(parser);
 }
 
 static bool word_is(const struct token *token, const char *const *words) {
@@ -105,13 +85,13 @@ static bool word_is(const struct token *token, const char *const *words) {
     return false;
 }
 
-static bool is_keyword(const struct token *token) {
+bool token_is_keyword(const struct token *token) {
     static const char *const words[] = {"if",     "else", "or",  "and", "not",  "True", "False",
                                         "lambda", "for",  "def", "is",  "None", "in",   NULL};
     return word_is(token, words);
 }
 
-static struct name *name_find(struct parser *parser, const struct token *token) {
+struct name *parser_name(struct parser *parser, const struct token *token) {
     for (size_t i = 0; i < parser->name_count; i++) {
         struct name *name = &parser->names[i];
         if (name->size == token->size && memcmp(name->text, token->text, token->size) == 0) {
@@ -142,7 +122,7 @@ static bool constant_find(const struct token *token, struct weak *number) {
     return false;
 }
 
-static struct operand name_unknown(struct parser *parser, const struct token *token) {
+struct operand parser_name_unknown(struct parser *parser, const struct token *token) {
     const char *meant = NULL, *function;
     char word[SPELLING_MAX + 1] = "", candidates[EXPRESSION_INPUTS + EXPRESSION_LOCALS][64];
     memcpy(word, token->text, token->size < SPELLING_MAX ? token->size : SPELLING_MAX);
@@ -156,8 +136,8 @@ static struct operand name_unknown(struct parser *parser, const struct token *to
     }
     if (function_find(token->text, token->size, &function) != NULL) {
         graph_fail(parser->graph, token->column, "%s is a function; write %s(…)", word, word);
-    } else if (is_keyword(token)) {
-        unexpected(parser, "a value");
+    } else if (token_is_keyword(token)) {
+        parser_unexpected(parser, "a value");
     } else {
         graph_fail(parser->graph, token->column,
                    meant != NULL ? "there is no array \"%s\"; \"%s\"?" : "there is no array \"%s\"",
@@ -170,14 +150,14 @@ static struct operand name_unknown(struct parser *parser, const struct token *to
 static void axis_read(struct parser *parser, struct call *call) {
     size_t column = parser->token.column;
     struct operand axis = unary_read(parser);
-    if (failed(parser)) {
+    if (parser_failed(parser)) {
         return;
     }
     __int128 whole = axis.number.whole;
     if (!axis.weak || axis.number.kind != WEAK_WHOLE || whole < -99 || whole > 99) {
-        fail(parser, column, "an axis is a small whole number, a tuple of them or None");
+        parser_fail(parser, column, "an axis is a small whole number, a tuple of them or None");
     } else if (call->axis_count == EXPRESSION_DIMS) {
-        fail(parser, column, "there are more axes than dimensions");
+        parser_fail(parser, column, "there are more axes than dimensions");
     } else {
         call->axis[call->axis_count++] = (int64_t)whole;
     }
@@ -189,7 +169,7 @@ static void axes_read(struct parser *parser, struct call *call) {
     if (accept(parser, "None")) {
         call->has_axis = false;
     } else if (accept(parser, "(")) {
-        while (!failed(parser) && !next_is(parser, ")")) {
+        while (!parser_failed(parser) && !parser_next_is(parser, ")")) {
             axis_read(parser, call);
             if (!accept(parser, ",")) {
                 break;
@@ -217,15 +197,15 @@ static void keyword_read(struct parser *parser, struct call *call) {
                    function_reduces(call->function) ? "; axis and keepdims?" : "");
         return;
     }
-    advance(parser);
-    advance(parser);
+    parser_advance(parser);
+    parser_advance(parser);
     if (axis) {
         axes_read(parser, call);
         return;
     }
-    call->keep = next_is(parser, "True");
-    if (!accept(parser, "True") && !accept(parser, "False") && !failed(parser)) {
-        unexpected(parser, "True or False");
+    call->keep = parser_next_is(parser, "True");
+    if (!accept(parser, "True") && !accept(parser, "False") && !parser_failed(parser)) {
+        parser_unexpected(parser, "True or False");
     }
 }
 
@@ -240,7 +220,7 @@ static void argument_read(struct parser *parser, struct call *call) {
         graph_fail(parser->graph, column, "%s has too many arguments",
                    function_name(call->function));
     } else {
-        call->arguments[call->count++] = expression_read(parser);
+        call->arguments[call->count++] = parser_expression(parser);
     }
 }
 
@@ -255,16 +235,16 @@ static struct operand call_read(struct parser *parser, const struct token *word)
                    (int)(word->size < 32 ? word->size : 32), word->text, meant);
         return operand_value(NO_VALUE, word->column);
     }
-    advance(parser); /* the parenthesis */
-    while (!failed(parser) && !next_is(parser, ")")) {
+    parser_advance(parser); /* the parenthesis */
+    while (!parser_failed(parser) && !parser_next_is(parser, ")")) {
         argument_read(parser, &call);
         if (!accept(parser, ",")) {
             break;
         }
     }
     expect(parser, ")", "\")\" after the arguments");
-    node_count(parser, word->column);
-    if (failed(parser)) {
+    parser_count(parser, word->column);
+    if (parser_failed(parser)) {
         return operand_value(NO_VALUE, word->column);
     }
     if (call.count == 2 && function_reduces(call.function)) {
@@ -276,11 +256,11 @@ static struct operand call_read(struct parser *parser, const struct token *word)
 static struct operand name_read(struct parser *parser) {
     struct token word = parser->token;
     struct weak number;
-    advance(parser);
-    if (next_is(parser, "(") && !is_keyword(&word)) {
+    parser_advance(parser);
+    if (parser_next_is(parser, "(") && !token_is_keyword(&word)) {
         return call_read(parser, &word);
     }
-    const struct name *name = failed(parser) ? NULL : name_find(parser, &word);
+    const struct name *name = parser_failed(parser) ? NULL : parser_name(parser, &word);
     if (name != NULL) {
         struct operand operand = name->operand;
         operand.column = word.column;
@@ -289,15 +269,15 @@ static struct operand name_read(struct parser *parser) {
     if (constant_find(&word, &number)) {
         return operand_weak(number, word.column);
     }
-    if (is_keyword(&word)) {
+    if (token_is_keyword(&word)) {
         parser->token = word;
     }
-    return name_unknown(parser, &word);
+    return parser_name_unknown(parser, &word);
 }
 
 static struct operand atom_read(struct parser *parser) {
     struct token token = parser->token;
-    if (failed(parser)) {
+    if (parser_failed(parser)) {
         return operand_value(NO_VALUE, token.column);
     }
     if (token.kind == TOKEN_NAME) {
@@ -307,19 +287,19 @@ static struct operand atom_read(struct parser *parser) {
         struct weak number = {.kind = token.kind == TOKEN_WHOLE ? WEAK_WHOLE : WEAK_REAL,
                               .whole = token.whole,
                               .real = token.real};
-        advance(parser);
+        parser_advance(parser);
         return operand_weak(number, token.column);
     }
     if (accept(parser, "(")) {
-        struct operand inner = expression_read(parser);
-        if (next_is(parser, ",")) {
-            return fail(parser, parser->token.column, "there are no tuples but of axes");
+        struct operand inner = parser_expression(parser);
+        if (parser_next_is(parser, ",")) {
+            return parser_fail(parser, parser->token.column, "there are no tuples but of axes");
         }
         expect(parser, ")", "\")\"");
         inner.column = token.column;
         return inner;
     }
-    unexpected(parser, "a value");
+    parser_unexpected(parser, "a value");
     return operand_value(NO_VALUE, token.column);
 }
 
@@ -331,9 +311,10 @@ static struct operand power_read(struct parser *parser) {
         return base;
     }
     struct operand exponent = unary_read(parser);
-    node_count(parser, sign.column);
-    return failed(parser) ? operand_value(NO_VALUE, base.column)
-                          : operand_binary(parser->graph, EXPRESSION_POWER, "**", base, exponent);
+    parser_count(parser, sign.column);
+    return parser_failed(parser)
+               ? operand_value(NO_VALUE, base.column)
+               : operand_binary(parser->graph, EXPRESSION_POWER, "**", base, exponent);
 }
 
 static struct operand unary_read(struct parser *parser) {
@@ -344,8 +325,9 @@ static struct operand unary_read(struct parser *parser) {
     }
     if (accept(parser, "-") || accept(parser, "+") || accept(parser, "~")) {
         result = unary_read(parser);
-        node_count(parser, sign.column);
-        result = failed(parser) ? result : operand_unary(parser->graph, sign.text[0], result);
+        parser_count(parser, sign.column);
+        result =
+            parser_failed(parser) ? result : operand_unary(parser->graph, sign.text[0], result);
         result.column = sign.column;
     } else {
         result = power_read(parser);
@@ -369,7 +351,7 @@ static const struct binary_row *binary_find(const struct parser *parser) {
         {"%", 6, EXPRESSION_REMAINDER},
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (next_is(parser, rows[i].sign)) {
+        if (parser_next_is(parser, rows[i].sign)) {
             return &rows[i];
         }
     }
@@ -382,10 +364,10 @@ static struct operand binary_read(struct parser *parser, int level) {
     const struct binary_row *row;
     while ((row = binary_find(parser)) != NULL && row->level >= level) {
         size_t column = parser->token.column;
-        advance(parser);
+        parser_advance(parser);
         struct operand right = binary_read(parser, row->level + 1);
-        node_count(parser, column);
-        if (failed(parser)) {
+        parser_count(parser, column);
+        if (parser_failed(parser)) {
             break;
         }
         left = operand_binary(parser->graph, row->op, row->sign, left, right);
@@ -400,7 +382,7 @@ static const struct binary_row *compare_find(const struct parser *parser) {
         {"==", 0, EXPRESSION_EQUAL}, {"!=", 0, EXPRESSION_NOT_EQUAL},
     }; /* level 1: with the operands exchanged */
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (next_is(parser, rows[i].sign)) {
+        if (parser_next_is(parser, rows[i].sign)) {
             return &rows[i];
         }
     }
@@ -414,13 +396,14 @@ static struct operand compare_read(struct parser *parser) {
     if (row == NULL) {
         return left;
     }
-    advance(parser);
+    parser_advance(parser);
     struct operand right = binary_read(parser, 1);
-    node_count(parser, column);
+    parser_count(parser, column);
     if (compare_find(parser) != NULL) {
-        fail(parser, parser->token.column, "comparisons do not chain; write a < b and b < c");
+        parser_fail(parser, parser->token.column,
+                    "comparisons do not chain; write a < b and b < c");
     }
-    if (failed(parser)) {
+    if (parser_failed(parser)) {
         return operand_value(NO_VALUE, left.column);
     }
     return row->level == 1 ? operand_compare(parser->graph, row->op, right, left)
@@ -435,8 +418,8 @@ static struct operand not_read(struct parser *parser) {
     struct operand result;
     if (accept(parser, "not")) {
         result = not_read(parser);
-        node_count(parser, column);
-        result = failed(parser) ? result : operand_not(parser->graph, result);
+        parser_count(parser, column);
+        result = parser_failed(parser) ? result : operand_not(parser->graph, result);
         result.column = column;
     } else {
         result = compare_read(parser);
@@ -447,12 +430,12 @@ static struct operand not_read(struct parser *parser) {
 
 static struct operand logical_read(struct parser *parser, bool and) {
     struct operand left = and? not_read(parser) : logical_read(parser, true);
-    while (next_is(parser, and? "and" : "or")) {
+    while (parser_next_is(parser, and? "and" : "or")) {
         size_t column = parser->token.column;
-        advance(parser);
+        parser_advance(parser);
         struct operand right = and? not_read(parser) : logical_read(parser, true);
-        node_count(parser, column);
-        if (failed(parser)) {
+        parser_count(parser, column);
+        if (parser_failed(parser)) {
             break;
         }
         left = operand_logical(parser->graph, and? EXPRESSION_AND : EXPRESSION_OR, left, right);
@@ -460,7 +443,7 @@ static struct operand logical_read(struct parser *parser, bool and) {
     return left;
 }
 
-static struct operand expression_read(struct parser *parser) {
+struct operand parser_expression(struct parser *parser) {
     size_t column = parser->token.column;
     if (!deeper(parser)) {
         return operand_value(NO_VALUE, column);
@@ -470,195 +453,11 @@ static struct operand expression_read(struct parser *parser) {
     if (accept(parser, "if")) {
         struct operand condition = logical_read(parser, false);
         expect(parser, "else", "\"else\"");
-        struct operand other = expression_read(parser);
-        node_count(parser, sign);
-        result = failed(parser) ? result : operand_where(parser->graph, condition, result, other);
+        struct operand other = parser_expression(parser);
+        parser_count(parser, sign);
+        result =
+            parser_failed(parser) ? result : operand_where(parser->graph, condition, result, other);
     }
     parser->depth--;
-    return failed(parser) ? operand_value(NO_VALUE, column) : result;
-}
-
-/* Statements. */
-
-static const struct binary_row *assignment_find(const struct token *token) {
-    static const struct binary_row rows[] = {
-        {"=", 0, 0},
-        {"+=", 0, EXPRESSION_ADD},
-        {"-=", 0, EXPRESSION_SUBTRACT},
-        {"*=", 0, EXPRESSION_MULTIPLY},
-        {"/=", 0, EXPRESSION_DIVIDE},
-        {"//=", 0, EXPRESSION_FLOOR_DIVIDE},
-        {"%=", 0, EXPRESSION_REMAINDER},
-        {"**=", 0, EXPRESSION_POWER},
-        {"&=", 0, EXPRESSION_AND},
-        {"|=", 0, EXPRESSION_OR},
-        {"^=", 0, EXPRESSION_XOR},
-        {"<<=", 0, EXPRESSION_SHIFT_LEFT},
-        {">>=", 0, EXPRESSION_SHIFT_RIGHT},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        if (token->kind == TOKEN_SIGN && token_is(token, rows[i].sign)) {
-            return &rows[i];
-        }
-    }
-    return NULL;
-}
-
-/* What stands in an array keeps its type and shape. */
-static struct operand place_keep(struct parser *parser, const struct name *name,
-                                 struct operand result, size_t column) {
-    struct graph *graph = parser->graph;
-    uint16_t value = operand_strong(graph, result);
-    if (value == NO_VALUE || name->operand.weak) {
-        return operand_value(value, column);
-    }
-    enum expression_type had = graph->values[name->operand.value].type;
-    enum expression_type has = graph->values[value].type;
-    char one[192], other[192];
-    if (!name->array && value_shape(graph, name->operand.value)->dims == 0) {
-        return operand_value(value, column); /* a number: a new one under its name */
-    }
-    if (!type_same_kind(has, had)) {
-        graph_fail(graph, column, "%s cannot be kept in place of %s; write %.*s = …",
-                   expression_type_name(has), expression_type_name(had),
-                   (int)(name->size < 32 ? name->size : 32), name->text);
-    } else if (graph->values[value].shape != graph->values[name->operand.value].shape) {
-        graph_fail(graph, column, "a result of shape %s cannot be kept in place of shape %s",
-                   shape_print(value_shape(graph, value), one),
-                   shape_print(value_shape(graph, name->operand.value), other));
-    }
-    return operand_value(graph->failed ? NO_VALUE : graph_cast(graph, value, had), column);
-}
-
-static void name_assign(struct parser *parser, const struct token *word, struct operand operand) {
-    struct name *name = name_find(parser, word);
-    if (name == NULL) {
-        if (parser->name_count - parser->first_local == EXPRESSION_LOCALS) {
-            graph_fail(parser->graph, word->column, "the text has more than %d names",
-                       EXPRESSION_LOCALS);
-            return;
-        }
-        name = &parser->names[parser->name_count++];
-        *name = (struct name){.text = word->text, .size = word->size};
-    }
-    name->operand = operand;
-    name->assigned = true;
-}
-
-static void assignment_read(struct parser *parser, const struct binary_row *row) {
-    struct token word = parser->token, sign;
-    const struct name *name = name_find(parser, &word);
-    if (is_keyword(&word)) {
-        graph_fail(parser->graph, word.column, "\"%.*s\" is a word of the language, not a name",
-                   (int)word.size, word.text);
-    } else if (word.size >= EXPRESSION_NAME_MAX) {
-        graph_fail(parser->graph, word.column, "a name has at most %d letters",
-                   EXPRESSION_NAME_MAX - 1);
-    }
-    advance(parser);
-    sign = parser->token;
-    advance(parser);
-    struct operand result =
-        failed(parser) ? operand_value(NO_VALUE, word.column) : expression_read(parser);
-    if (row->sign[0] != '=' && !failed(parser)) {
-        node_count(parser, sign.column);
-        if (name == NULL) {
-            name_unknown(parser, &word);
-            return;
-        }
-        char plain[4] = "";
-        memcpy(plain, row->sign, strlen(row->sign) - 1);
-        result = operand_binary(parser->graph, row->op, plain, name->operand, result);
-        if (!failed(parser) && !(name->operand.weak && result.weak)) {
-            result = place_keep(parser, name, result, sign.column);
-        }
-    }
-    if (!failed(parser)) {
-        name_assign(parser, &word, result);
-    }
-}
-
-/* One statement; true where it was a bare expression, the result. */
-static bool statement_read(struct parser *parser, struct operand *result) {
-    size_t behind = (size_t)(parser->token.text - parser->text) + parser->token.size;
-    struct token next = token_read(parser->text, parser->size, behind);
-    const struct binary_row *row = parser->token.kind == TOKEN_NAME ? assignment_find(&next) : NULL;
-    bool bare = row == NULL;
-    if (bare) {
-        *result = expression_read(parser);
-    } else {
-        assignment_read(parser, row);
-    }
-    if (!failed(parser) && parser->token.kind != TOKEN_SEPARATOR &&
-        parser->token.kind != TOKEN_END) {
-        unexpected(parser, next_is(parser, "=") ? "the end: only names are assigned, it"
-                                                : "an operator or the end");
-    }
-    return bare;
-}
-
-static void result_add(struct parser *parser, struct results *results,
-                       struct expression_names *names, const char *name, size_t size,
-                       struct operand operand) {
-    if (results->count == EXPRESSION_OUTPUTS) {
-        graph_fail(parser->graph, operand.column, "there are more than %d results",
-                   EXPRESSION_OUTPUTS);
-        return;
-    }
-    memcpy(names->output[results->count], name, size);
-    names->output[results->count][size] = '\0';
-    results->values[results->count++] = operand_strong(parser->graph, operand);
-}
-
-static void parser_init(struct parser *parser, struct graph *graph, const char *text, size_t size) {
-    memset(parser, 0, sizeof *parser);
-    parser->graph = graph;
-    parser->text = text;
-    parser->size = size;
-    graph->column = 1;
-    for (size_t i = 0; i < graph->input_count; i++) {
-        parser->names[parser->name_count++] =
-            (struct name){.text = graph->inputs[i].name,
-                          .size = strlen(graph->inputs[i].name),
-                          .operand = operand_value(graph_input(graph, i), 0),
-                          .array = true};
-    }
-    parser->first_local = parser->name_count;
-    parser->token = token_read(text, size, 0);
-    if (parser->token.kind == TOKEN_BAD) {
-        fail(parser, parser->token.column, parser->token.why);
-    }
-}
-
-void parser_run(struct graph *graph, const char *text, size_t size, struct results *results,
-                struct expression_names *names) {
-    struct parser parser;
-    struct operand result = {.value = NO_VALUE};
-    bool bare = false;
-    results->count = 0;
-    parser_init(&parser, graph, text, size);
-    while (!graph->failed && parser.token.kind != TOKEN_END) {
-        if (parser.token.kind == TOKEN_SEPARATOR) {
-            advance(&parser);
-            continue;
-        }
-        if (bare) {
-            fail(&parser, parser.token.column,
-                 "nothing may follow the result; give values names: y = …");
-            break;
-        }
-        bare = statement_read(&parser, &result);
-    }
-    if (!graph->failed && bare) {
-        result_add(&parser, results, names, "result", strlen("result"), result);
-    }
-    for (size_t i = 0; !graph->failed && !bare && i < parser.name_count; i++) {
-        const struct name *name = &parser.names[i];
-        if (name->assigned) {
-            result_add(&parser, results, names, name->text, name->size, name->operand);
-        }
-    }
-    if (!graph->failed && results->count == 0) {
-        fail(&parser, 1, "the text is empty; write an expression like 2*a + 1");
-    }
+    return parser_failed(parser) ? operand_value(NO_VALUE, column) : result;
 }

@@ -234,8 +234,7 @@ static const char *stage_walk(struct walk *walk, const struct expression_stage *
     for (size_t i = 0; i < stage->accesses; i++) {
         stores = stores || walk->accessed[i];
     }
-    if ((stores && walk->reductions > 0) ||
-        (walk->reductions == 0 && stage->kept != stage->dims)) {
+    if ((stores && walk->reductions > 0) || (walk->reductions == 0 && stage->kept != stage->dims)) {
         return "a stage that both stores and reduces, or neither";
     }
     for (size_t i = 0; i < walk->arrays; i++) {

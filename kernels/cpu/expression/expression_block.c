@@ -5,9 +5,6 @@
 
 #include <string.h>
 
-/* Results from this many bytes on leave the caches before somebody reads them. */
-#define PAST_CACHES ((size_t)16 << 20)
-
 /* The loop of an instruction; NULL for INDEX. */
 static expression_loop *instruction_loop(const struct expression_simd *simd,
                                          const struct expression_instruction *instruction) {
@@ -38,25 +35,13 @@ static void view_init(struct view *view, const struct stage *stage,
 static void place_take(struct stage *stage, unsigned slot) {
     if (slot >= EXPRESSION_ACCESS && slot < EXPRESSION_CONSTANT) {
         size_t access = slot - EXPRESSION_ACCESS;
-        if (stage->views[access].kind == VIEW_LINEAR && !stage->streamed[access]) {
+        if (stage->views[access].kind == VIEW_LINEAR) {
             return;
         }
     }
     if (stage->place[slot] == 0) {
         stage->place[slot] = (uint16_t)++stage->places;
     }
-}
-
-/* Whether the result of a map is large and not read by the program again. */
-static bool result_streams(const struct stage *stage, unsigned slot) {
-    const struct expression_program *program = stage->run->program;
-    const struct expression_access *access;
-    if (slot < EXPRESSION_ACCESS) {
-        return false;
-    }
-    access = &program->access[stage->row->first_access + slot - EXPRESSION_ACCESS];
-    return access->array < program->inputs + program->outputs &&
-           stage->elements >= PAST_CACHES / stage->views[slot - EXPRESSION_ACCESS].width;
 }
 
 /* The widest element decides how many fit into a block. */
@@ -71,9 +56,6 @@ static void places_take(struct stage *stage) {
             widest = width > widest ? width : widest;
         }
         if (i < stage->maps) {
-            if (result_streams(stage, code->to)) {
-                stage->streamed[code->to - EXPRESSION_ACCESS] = true;
-            }
             place_take(stage, code->to);
         }
         for (int k = 0; k < expression_op_row(code->op)->operands; k++) {
@@ -177,7 +159,7 @@ static void operands_find(struct worker *worker, size_t start, size_t count) {
     for (unsigned i = 0; i < stage->row->accesses; i++) {
         const struct view *view = &stage->views[i];
         unsigned slot = EXPRESSION_ACCESS + i;
-        if (view->kind == VIEW_LINEAR && !stage->streamed[i]) {
+        if (view->kind == VIEW_LINEAR) {
             worker->at[slot] = view->base + start * view->width;
         } else if (view->kind == VIEW_STRIDED && stage->place[slot] != 0) {
             char *block = worker->blocks + (size_t)(stage->place[slot] - 1) * SLOT_PITCH;
@@ -201,13 +183,6 @@ void worker_block(struct worker *worker, size_t start, size_t count) {
             for (size_t k = 0; k < count; k++) {
                 to[k] = (int64_t)(start + k);
             }
-        }
-    }
-    for (unsigned i = 0; i < stage->row->accesses; i++) {
-        if (stage->streamed[i]) {
-            const struct view *view = &stage->views[i];
-            simd->stream(view->base + start * view->width, worker->at[EXPRESSION_ACCESS + i],
-                         count * view->width);
         }
     }
 }

@@ -57,8 +57,7 @@ struct stage {
     int64_t shape[EXPRESSION_DIMS];
     size_t elements, block; /* of the space; that fit into a block */
     struct view views[EXPRESSION_STAGE_ACCESSES];
-    bool streamed[EXPRESSION_STAGE_ACCESSES]; /* results that go past the caches */
-    uint16_t place[SLOTS];                    /* number of the slot's block + 1; 0: it has none */
+    uint16_t place[SLOTS]; /* number of the slot's block + 1; 0: it has none */
     size_t places;
     bool *ready; /* of each thread: its constants are in their blocks */
 };

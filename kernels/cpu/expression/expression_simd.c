@@ -93,9 +93,11 @@ LOOP(invert_bool, uint8_t, uint8_t, x[i] == 0)
         }                                                                                          \
     }
 MOVES(8)
-MOVES(16) MOVES(32) MOVES(64)
+MOVES(16)
+MOVES(32)
+MOVES(64)
 
-    static void gather(void *out, const void *from, int64_t stride, unsigned width, size_t n) {
+static void gather(void *out, const void *from, int64_t stride, unsigned width, size_t n) {
     if (stride == 1) {
         memcpy(out, from, n * width);
         return;
@@ -217,30 +219,12 @@ EXPRESSION_REALS(X)
 #undef X
 #define X(s, T) LANES_OF(add, s, T) LANES_OF(multiply, s, T)
 X(i64, int64_t)
-X(u64, uint64_t) X(f32, float) X(f64, double)
+X(u64, uint64_t)
+X(f32, float)
+X(f64, double)
 #undef X
-    LANES_OF(and, u8, uint8_t) LANES_OF(or, u8, uint8_t)
-
-#if defined(SIMD_ISA_avx512) || defined(SIMD_ISA_avx2)
-        static void stream(void *out, const void *from, size_t size) {
-    char *to = out;
-    const char *x = from;
-    size_t head = (size_t)(-(uintptr_t)to & 31);
-    head = head < size ? head : size;
-    memcpy(to, x, head);
-    size_t at = head;
-    for (; at + 32 <= size; at += 32) {
-        _mm256_stream_si256((__m256i *)(void *)(to + at),
-                            _mm256_loadu_si256((const __m256i *)(const void *)(x + at)));
-    }
-    memcpy(to + at, x + at, size - at);
-    _mm_sfence();
-}
-#else
-        static void stream(void *out, const void *from, size_t size) {
-    memcpy(out, from, size);
-}
-#endif
+LANES_OF(and, u8, uint8_t)
+LANES_OF(or, u8, uint8_t)
 
 #define IN_SIGNED(f)                                                                               \
     [EXPRESSION_I8] = f##_i8, [EXPRESSION_I16] = f##_i16, [EXPRESSION_I32] = f##_i32,              \
@@ -261,73 +245,72 @@ X(u64, uint64_t) X(f32, float) X(f64, double)
     [EXPRESSION_I32] = f##_32, [EXPRESSION_U32] = f##_32, [EXPRESSION_F32] = f##_32,               \
     [EXPRESSION_I64] = f##_64, [EXPRESSION_U64] = f##_64, [EXPRESSION_F64] = f##_64
 
-const struct expression_simd SIMD_NAME(expression) = {
-    .map =
-        {
-            [EXPRESSION_COPY] = {IN_WIDTHS(copy)},
-            [EXPRESSION_ADD] = {IN_NUMBERS(add)},
-            [EXPRESSION_SUBTRACT] = {IN_NUMBERS(subtract)},
-            [EXPRESSION_MULTIPLY] = {IN_NUMBERS(multiply)},
-            [EXPRESSION_DIVIDE] = {IN_REALS(divide)},
-            [EXPRESSION_FLOOR_DIVIDE] = {IN_NUMBERS(floor_divide)},
-            [EXPRESSION_REMAINDER] = {IN_NUMBERS(remainder)},
-            [EXPRESSION_AND] = {IN_BOOLS(and)},
-            [EXPRESSION_OR] = {IN_BOOLS(or)},
-            [EXPRESSION_XOR] = {IN_BOOLS(xor)},
-            [EXPRESSION_SHIFT_LEFT] = {IN_INTEGERS(shift_left)},
-            [EXPRESSION_SHIFT_RIGHT] = {IN_INTEGERS(shift_right)},
-            [EXPRESSION_INVERT] = {IN_INTEGERS(invert), [EXPRESSION_BOOL] = invert_bool},
-            [EXPRESSION_NEGATE] = {IN_NUMBERS(negate)},
-            [EXPRESSION_ABSOLUTE] = {IN_NUMBERS(absolute)},
-            [EXPRESSION_SIGN] = {IN_NUMBERS(sign)},
-            [EXPRESSION_MINIMUM] = {IN_NUMBERS(minimum)},
-            [EXPRESSION_MAXIMUM] = {IN_NUMBERS(maximum)},
-            [EXPRESSION_FMIN] = {IN_REALS(fmin)},
-            [EXPRESSION_FMAX] = {IN_REALS(fmax)},
-            [EXPRESSION_EQUAL] = {IN_ORDERED(equal)},
-            [EXPRESSION_NOT_EQUAL] = {IN_ORDERED(not_equal)},
-            [EXPRESSION_LESS] = {IN_ORDERED(less)},
-            [EXPRESSION_LESS_EQUAL] = {IN_ORDERED(less_equal)},
-            [EXPRESSION_WHERE] = {IN_WIDTHS(where)},
-            [EXPRESSION_FMA] = {IN_REALS(fma)},
-            [EXPRESSION_COPYSIGN] = {IN_REALS(copysign)},
-            [EXPRESSION_SQRT] = {IN_REALS(sqrt)},
-            [EXPRESSION_FLOOR] = {IN_REALS(floor)},
-            [EXPRESSION_CEIL] = {IN_REALS(ceil)},
-            [EXPRESSION_TRUNC] = {IN_REALS(trunc)},
-            [EXPRESSION_RINT] = {IN_REALS(rint)},
-            [EXPRESSION_ISNAN] = {IN_REALS(isnan)},
-            [EXPRESSION_ISINF] = {IN_REALS(isinf)},
-            [EXPRESSION_ISFINITE] = {IN_REALS(isfinite)},
-            [EXPRESSION_INTEGER_POWER] = {IN_INTEGERS(integer_power)},
+const struct expression_simd SIMD_NAME(expression) =
+                    {
+                        .map = {[EXPRESSION_COPY] = {IN_WIDTHS(copy)},
+                                [EXPRESSION_ADD] = {IN_NUMBERS(add)},
+                                [EXPRESSION_SUBTRACT] = {IN_NUMBERS(subtract)},
+                                [EXPRESSION_MULTIPLY] = {IN_NUMBERS(multiply)},
+                                [EXPRESSION_DIVIDE] = {IN_REALS(divide)},
+                                [EXPRESSION_FLOOR_DIVIDE] = {IN_NUMBERS(floor_divide)},
+                                [EXPRESSION_REMAINDER] = {IN_NUMBERS(remainder)},
+                                [EXPRESSION_AND] = {IN_BOOLS(and)},
+                                [EXPRESSION_OR] = {IN_BOOLS(or)},
+                                [EXPRESSION_XOR] = {IN_BOOLS(xor)},
+                                [EXPRESSION_SHIFT_LEFT] = {IN_INTEGERS(shift_left)},
+                                [EXPRESSION_SHIFT_RIGHT] = {IN_INTEGERS(shift_right)},
+                                [EXPRESSION_INVERT] = {IN_INTEGERS(invert), [EXPRESSION_BOOL] =
+                                                                                invert_bool},
+                                [EXPRESSION_NEGATE] = {IN_NUMBERS(negate)},
+                                [EXPRESSION_ABSOLUTE] = {IN_NUMBERS(absolute)},
+                                [EXPRESSION_SIGN] = {IN_NUMBERS(sign)},
+                                [EXPRESSION_MINIMUM] = {IN_NUMBERS(minimum)},
+                                [EXPRESSION_MAXIMUM] = {IN_NUMBERS(maximum)},
+                                [EXPRESSION_FMIN] = {IN_REALS(fmin)},
+                                [EXPRESSION_FMAX] = {IN_REALS(fmax)},
+                                [EXPRESSION_EQUAL] = {IN_ORDERED(equal)},
+                                [EXPRESSION_NOT_EQUAL] = {IN_ORDERED(not_equal)},
+                                [EXPRESSION_LESS] = {IN_ORDERED(less)},
+                                [EXPRESSION_LESS_EQUAL] = {IN_ORDERED(less_equal)},
+                                [EXPRESSION_WHERE] = {IN_WIDTHS(where)},
+                                [EXPRESSION_FMA] = {IN_REALS(fma)},
+                                [EXPRESSION_COPYSIGN] = {IN_REALS(copysign)},
+                                [EXPRESSION_SQRT] = {IN_REALS(sqrt)},
+                                [EXPRESSION_FLOOR] = {IN_REALS(floor)},
+                                [EXPRESSION_CEIL] = {IN_REALS(ceil)},
+                                [EXPRESSION_TRUNC] = {IN_REALS(trunc)},
+                                [EXPRESSION_RINT] = {IN_REALS(rint)},
+                                [EXPRESSION_ISNAN] = {IN_REALS(isnan)},
+                                [EXPRESSION_ISINF] = {IN_REALS(isinf)},
+                                [EXPRESSION_ISFINITE] = {IN_REALS(isfinite)},
+                                [EXPRESSION_INTEGER_POWER] = {IN_INTEGERS(integer_power)},
 #define X(symbol, name, ...) [EXPRESSION_##symbol] = {IN_REALS(name)},
-            EXPRESSION_OWN(X) EXPRESSION_LIBRARY(X) EXPRESSION_LIBRARY_TWO(X)
+                                EXPRESSION_OWN(X) EXPRESSION_LIBRARY(X) EXPRESSION_LIBRARY_TWO(X)
 #undef X
-        },
-    .cast =
-        {
-            [EXPRESSION_BOOL] = {IN_ALL(cast_u8)},
-            [EXPRESSION_I8] = {IN_ALL(cast_i8)},
-            [EXPRESSION_I16] = {IN_ALL(cast_i16)},
-            [EXPRESSION_I32] = {IN_ALL(cast_i32)},
-            [EXPRESSION_I64] = {IN_ALL(cast_i64)},
-            [EXPRESSION_U8] = {IN_ALL(cast_u8)},
-            [EXPRESSION_U16] = {IN_ALL(cast_u16)},
-            [EXPRESSION_U32] = {IN_ALL(cast_u32)},
-            [EXPRESSION_U64] = {IN_ALL(cast_u64)},
-            [EXPRESSION_F16] = {IN_ALL(cast_f16)},
-            [EXPRESSION_F32] = {IN_ALL(cast_f32)},
-            [EXPRESSION_F64] = {IN_ALL(cast_f64)},
-        },
-    .lanes =
-        {
-            [EXPRESSION_ADD] = {IN_WIDE(lanes_add)},
-            [EXPRESSION_MULTIPLY] = {IN_WIDE(lanes_multiply)},
-            [EXPRESSION_MINIMUM] = {IN_NUMBERS(lanes_minimum)},
-            [EXPRESSION_MAXIMUM] = {IN_NUMBERS(lanes_maximum)},
-            [EXPRESSION_OR] = {[EXPRESSION_BOOL] = lanes_or_u8},
-            [EXPRESSION_AND] = {[EXPRESSION_BOOL] = lanes_and_u8},
-        },
-    .gather = gather,
-    .stream = stream,
+                        },
+                        .cast =
+                            {
+                                [EXPRESSION_BOOL] = {IN_ALL(cast_u8)},
+                                [EXPRESSION_I8] = {IN_ALL(cast_i8)},
+                                [EXPRESSION_I16] = {IN_ALL(cast_i16)},
+                                [EXPRESSION_I32] = {IN_ALL(cast_i32)},
+                                [EXPRESSION_I64] = {IN_ALL(cast_i64)},
+                                [EXPRESSION_U8] = {IN_ALL(cast_u8)},
+                                [EXPRESSION_U16] = {IN_ALL(cast_u16)},
+                                [EXPRESSION_U32] = {IN_ALL(cast_u32)},
+                                [EXPRESSION_U64] = {IN_ALL(cast_u64)},
+                                [EXPRESSION_F16] = {IN_ALL(cast_f16)},
+                                [EXPRESSION_F32] = {IN_ALL(cast_f32)},
+                                [EXPRESSION_F64] = {IN_ALL(cast_f64)},
+                            },
+                        .lanes =
+                            {
+                                [EXPRESSION_ADD] = {IN_WIDE(lanes_add)},
+                                [EXPRESSION_MULTIPLY] = {IN_WIDE(lanes_multiply)},
+                                [EXPRESSION_MINIMUM] = {IN_NUMBERS(lanes_minimum)},
+                                [EXPRESSION_MAXIMUM] = {IN_NUMBERS(lanes_maximum)},
+                                [EXPRESSION_OR] = {[EXPRESSION_BOOL] = lanes_or_u8},
+                                [EXPRESSION_AND] = {[EXPRESSION_BOOL] = lanes_and_u8},
+                            },
+                        .gather = gather,
 };

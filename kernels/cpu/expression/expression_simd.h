@@ -25,8 +25,6 @@ struct expression_simd {
     void (*lanes[EXPRESSION_CAST][EXPRESSION_TYPE_COUNT])(void *lanes, const void *x, size_t n);
     /** Elements of `width` bytes, `stride` elements apart. */
     void (*gather)(void *out, const void *from, int64_t stride, unsigned width, size_t n);
-    /** Copies past the caches. */
-    void (*stream)(void *out, const void *from, size_t size);
 };
 
 #define X(isa) extern const struct expression_simd expression_##isa##_f32;
