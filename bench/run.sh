@@ -39,7 +39,11 @@ python=${PYTHON:-python3}
 if [[ $install == yes ]]; then
     if [[ -z ${KILND:-} ]]; then
         echo "bench: building in $build" >&2
-        [[ -f $build/CMakeCache.txt ]] || cmake -S "$root" -B "$build" -G Ninja >&2
+        if [[ -f $build/CMakeCache.txt ]]; then
+            cmake -S "$root" -B "$build" -DKILN_BENCH=ON >&2
+        else
+            cmake -S "$root" -B "$build" -G Ninja -DKILN_BENCH=ON >&2
+        fi
         cmake --build "$build" --parallel "$(nproc)" >&2
         export KILND=$build/kilnd
     fi

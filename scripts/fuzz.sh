@@ -39,15 +39,15 @@ done | xargs -r -n 2 -P "$(nproc)" "$clang" "${flags[@]}" -fsanitize=fuzzer-no-l
 for target in "${targets[@]}"; do
     more=()
     case $target in # parsers of the front, as in tests/CMakeLists.txt
-    fuzz_accept) more=(server/http/negotiate.c) ;;
+    fuzz_accept) more=(server/jobs/negotiate.c) ;;
     fuzz_etag) more=(server/cache/etag.c server/cache/result.c -DKILN_VERSION='"fuzz"' -lxxhash) ;;
-    fuzz_keys) more=(server/auth/keys.c -lgnutls) ;;
+    fuzz_keys) more=(server/auth/keys.c) ;;
     fuzz_origin) more=(server/http/origin.c) ;;
-    fuzz_url) more=(server/http/url.c) ;;
-    fuzz_wire) more=(server/http/wire.c server/http/head.c) ;;
+    fuzz_url) more=(server/http/request/url.c) ;;
+    fuzz_wire) more=(server/http/wire/wire.c server/http/wire/head.c) ;;
     esac
     "$clang" "${flags[@]}" -fsanitize=fuzzer "tests/fuzz/$target.c" "${more[@]}" build-fuzz/objects/*.o \
-        "$(find build-fuzz/kernels -name libkiln_cpu.a)" -lpng -ldeflate -lpthread -ldl -lm \
+        "$(find build-fuzz/kernels -name libkiln_cpu.a)" -lpng -ldeflate -lsqlite3 -lgnutls -lpthread -ldl -lm \
         -o "build-fuzz/$target"
 done
 mkdir -p build-fuzz/found

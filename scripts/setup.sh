@@ -26,6 +26,7 @@ libmicrohttpd-dev       the HTTP library
 libgnutls28-dev         hashes keys, and TLS below it
 libpng-dev              reads PNG
 libdeflate-dev          compresses PNG
+libsqlite3-dev          keeps jobs
 libxxhash-dev           hashes inputs for ETags
 curl                    speaks to the daemon in the demo"
 SETUP_TEST_PACKAGES="
@@ -45,7 +46,8 @@ python3-venv            a private place for schemathesis
 git                     lists the sources for scripts/lint.sh"
 # Installed where the distribution has it; what uses it is skipped, and says so, where it is not.
 SETUP_LINT_PACKAGES="
-clang-format-14         checks the layout of the sources"
+clang-format-14         checks the layout of the sources
+libclang1-14            tells scripts/style.py which expressions are pointers"
 
 setup_say() {
     printf '==> %s\n' "$*"

@@ -5,7 +5,7 @@
 
 #include "compute/core/log.h"
 #include "compute/core/text.h"
-#include "server/cache/result.h"
+#include "server/jobs/record.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -106,10 +106,13 @@ static void job_add(struct journal *journal, const struct http_request *request)
         [REUSED_OFF] = NULL,        [REUSED_MISS] = "miss",       [REUSED_HIT] = "hit",
         [REUSED_SHARED] = "shared", [REUSED_REFUSED] = "refused",
     };
-    const struct result *result = request->result;
-    const struct job *job = &request->job;
-    bool own =
-        request->outcome == OUTCOME_JOB && !job_id_empty(&job->id); /* a job of its own was run */
+    const struct job_record *record = request->record;
+    if (record == NULL) {
+        return;
+    }
+    const struct result *result = record->result;
+    const struct job *job = &record->job;
+    bool own = record->outcome == RECORD_JOB && !job_id_empty(&job->id); /* a job of its own ran */
     const struct job_id *id = own ? &job->id : result != NULL ? &result->job : NULL;
     char text[JOB_ID_TEXT];
     if (id == NULL) {
@@ -118,10 +121,26 @@ static void job_add(struct journal *journal, const struct http_request *request)
     member_add(journal, "device", own ? job->device_name : result->device, false);
     job_id_print(id, text);
     text_add(journal, "job", text, strlen(text));
-    member_add(journal, "cache", reuses[request->reused], false);
+    member_add(journal, "cache", reuses[record->reused], false);
     if (own && job->status == KILN_OK) {
         phases_add(journal, &job->timing);
     }
+}
+
+/* The tracestate as it was sent, its headers joined by commas; false where none is to be kept. */
+static bool state_read(const struct http_request *request, char text[TRACESTATE_MAX + 1]) {
+    char joined[TRACESTATE_MAX + 2]; /* one more, to see what is too long */
+    struct header_list list = {"tracestate", joined, sizeof joined, false};
+    if (!request->tracing.state) {
+        return false;
+    }
+    request_lists(request, &list, 1);
+    size_t size = strlen(joined);
+    if (!tracestate_valid(joined, size)) {
+        return false;
+    }
+    memcpy(text, joined, size + 1);
+    return true;
 }
 
 static void names_add(struct journal *journal, const struct http_request *request) {
@@ -141,7 +160,7 @@ static void names_add(struct journal *journal, const struct http_request *reques
         trace_span_print(&caller, span);
         text_add(journal, "parent_span_id", span, strlen(span));
     }
-    if (tracing_state(request, state)) {
+    if (state_read(request, state)) {
         text_add(journal, "trace_state", state, strlen(state));
     }
 }

@@ -11,7 +11,7 @@
 #ifndef KILN_SERVER_ACCESS_LOG_H
 #define KILN_SERVER_ACCESS_LOG_H
 
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 /** Writes the line of a request that ends now; `cut`: before its answer had left. */
 void access_log_write(const struct http_request *request, bool cut, double seconds);

@@ -3,11 +3,12 @@
  */
 #include "server/configuration.h"
 
+#include "compute/core/words.h"
 #include "compute/worker/device_kind.h"
 #include "server/auth/keys.h"
+#include "server/http/connections/socket.h"
+#include "server/http/connections/tls.h"
 #include "server/http/cors.h"
-#include "server/http/socket.h"
-#include "server/http/tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,20 +25,16 @@ static bool devices_check(const char *list, char *why, size_t why_size) {
     if (strcmp(list, "auto") == 0) {
         return true;
     }
-    for (const char *at = list;; at++) {
-        size_t size = strcspn(at, ",");
-        if (!device_valid(at, size)) {
+    for (struct words names = words_of(list, strlen(list)); words_next(&names);) {
+        if (!device_valid(names.word, names.size)) {
             snprintf(why, why_size,
                      "--device: \"%.*s\" is not auto, cpu, cuda or one of them with its number, "
                      "such as cuda:1",
-                     (int)(size < 60 ? size : 60), at);
+                     (int)(names.size < 60 ? names.size : 60), names.word);
             return false;
         }
-        at += size;
-        if (*at == '\0') {
-            return true;
-        }
     }
+    return true;
 }
 
 static bool keys_check(const char *path, char *why, size_t why_size) {

@@ -10,7 +10,7 @@
 #ifndef KILN_SERVER_CONFIGURATION_H
 #define KILN_SERVER_CONFIGURATION_H
 
-#include "server/options.h"
+#include "server/core/options.h"
 
 /** False with a sentence in `why`. */
 bool configuration_check(const struct options *options, char *why, size_t why_size);

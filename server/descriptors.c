@@ -3,7 +3,7 @@
  */
 #include "server/descriptors.h"
 
-#include "server/http/connections.h"
+#include "server/http/connections/connections.h"
 
 #include <dirent.h>
 #include <sys/resource.h>

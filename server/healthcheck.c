@@ -3,7 +3,7 @@
  */
 #include "server/healthcheck.h"
 
-#include "server/http/tls.h"
+#include "server/http/connections/tls.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -6,7 +6,7 @@
 #ifndef KILN_SERVER_HEALTHCHECK_H
 #define KILN_SERVER_HEALTHCHECK_H
 
-#include "server/options.h"
+#include "server/core/options.h"
 
 /** GET /readyz at --listen (or at the port in --port-file where that is 0), five seconds at most.
     Prints the answer's body on standard error and returns 1 unless it is 200. */

@@ -2,15 +2,16 @@
  * main.c: the roles of the one binary.
  */
 #include "compute/core/log.h"
+#include "compute/store/tool.h"
 #include "compute/worker/capabilities.h"
 #include "compute/worker/spawner.h"
 #include "compute/worker/worker.h"
 #include "server/auth/keytool.h"
 #include "server/configuration.h"
+#include "server/core/options.h"
+#include "server/core/service.h"
 #include "server/healthcheck.h"
-#include "server/options.h"
 #include "server/serve.h"
-#include "server/service.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -31,6 +32,8 @@ static void usage_print(FILE *out) {
         "  kilnd healthcheck [options]  ask the daemon at --listen whether it is ready\n"
         "  kilnd key new [flags]        make an API key (kilnd key shows the flags)\n"
         "  kilnd key check FILE         read a key file and say what is wrong with it\n"
+        "  kilnd store check|backup|export|bench DIR\n"
+        "                               look at a directory of jobs (kilnd store shows more)\n"
         "  kilnd --check-config [options]\n"
         "                               say what is wrong with the options, the file of --config\n"
         "                               and the files that they name; serve nothing\n"
@@ -195,9 +198,16 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv, int first);
 } roles[] = {
-    {"serve", role_serve}, {"worker", role_worker},           {"spawner", role_spawner},
-    {"probe", role_probe}, {"healthcheck", role_healthcheck}, {"key", keytool_run},
-    {"help", role_help},   {"version", role_version},         {"--version", role_version},
+    {"serve", role_serve},
+    {"worker", role_worker},
+    {"spawner", role_spawner},
+    {"probe", role_probe},
+    {"healthcheck", role_healthcheck},
+    {"key", keytool_run},
+    {"store", store_role},
+    {"help", role_help},
+    {"version", role_version},
+    {"--version", role_version},
 };
 
 int main(int argc, char **argv) {

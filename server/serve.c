@@ -16,16 +16,18 @@
 #include "compute/core/log.h"
 #include "compute/worker/capabilities.h"
 #include "compute/worker/sandbox.h"
-#include "server/api/jobs.h"
 #include "server/auth/access.h"
-#include "server/cache/offload.h"
+#include "server/core/service.h"
 #include "server/descriptors.h"
-#include "server/http/connection_limit.h"
+#include "server/flow.h"
+#include "server/http/connections/connection_limit.h"
+#include "server/http/connections/socket.h"
 #include "server/http/cors.h"
-#include "server/http/listener.h"
-#include "server/http/socket.h"
+#include "server/http/request/listener.h"
+#include "server/jobs/dispatcher.h"
+#include "server/jobs/jobs.h"
+#include "server/routes.h"
 #include "server/sd_notify.h"
-#include "server/service.h"
 #include "server/socket_activation.h"
 
 #include <errno.h>
@@ -111,8 +113,8 @@ static double drain(struct service *service, struct listener *listener) {
     if (socket_activation_taken()) {
         listener_quiesce(listener);
     }
-    dispatch_drain(service->dispatch);
-    if (!dispatch_wait_idle(service->dispatch, timeout)) {
+    dispatch_drain(service->dispatcher->dispatch);
+    if (!dispatch_wait_idle(service->dispatcher->dispatch, timeout)) {
         log_warning("draining: jobs did not finish in time and are given up");
         return SEND_LEAST_S;
     }
@@ -123,14 +125,15 @@ static double drain(struct service *service, struct listener *listener) {
 /* After this, nothing is suspended and nothing can be. Bodies that were still arriving are refused;
    their answers and those that are on their way get `seconds`. */
 static void stop(struct service *service, struct listener *listener, double seconds) {
-    service_close(service);
-    offload_stop(service->offload);
+    dispatcher_close(service->dispatcher);
+    jobs_stop(service->jobs);
     if (listener != NULL) {
         listener_quiesce(listener);
         requests_wait(service, seconds);
     }
     listener_destroy(listener);
-    offload_destroy(service->offload);
+    jobs_destroy(service->jobs);
+    dispatcher_destroy(service->dispatcher);
     connections_destroy(service->connections);
     connection_limit_destroy(service->connection_limit);
     access_destroy(service->access);
@@ -147,7 +150,7 @@ static void device_count(const struct device_view *view, void *context) {
 static bool connections_plan(struct service *service, const struct options *options, uint64_t limit,
                              struct descriptors *plan, char *why, size_t why_size) {
     uint64_t devices = 0;
-    dispatch_devices(service->dispatch, device_count, &devices);
+    dispatch_devices(service->dispatcher->dispatch, device_count, &devices);
     if (!descriptors_plan(limit, descriptors_open(), listener_loops(options), devices,
                           options->connections, plan)) {
         snprintf(why, why_size,
@@ -210,9 +213,65 @@ static void front_confine(const struct options *options) {
     sandbox_enter(SANDBOX_OPENING);
 }
 
+/* The arena, the cache, and what requests share besides. */
+static enum kiln_status shared_make(struct service *service, const struct options *options) {
+    enum kiln_status status = service_init(service, options);
+    const struct jobs_options jobs = {
+        .arena = service->arena,
+        .limits = &service->limits,
+        .draining = &service->draining,
+        .deadline_s = options->deadline,
+        .cache_bytes = options->cache_bytes,
+    };
+    return status == KILN_OK ? jobs_create(&jobs, &service->jobs) : status;
+}
+
+/* Ends the daemon as its operator would: whoever looks after it starts it anew. */
+static void on_lost(void *context) {
+    struct service *service = context;
+    atomic_store(&service->crippled, true);
+    if (!atomic_load(&service->draining)) {
+        kill(getpid(), SIGTERM);
+    }
+}
+
+static enum kiln_status devices_open(struct service *service) {
+    const struct options *options = service->options;
+    const struct dispatch_options wanted = {
+        .program = "/proc/self/exe",
+        .devices = options->device,
+        .slots = (int)options->slots,
+        .gather = (int)options->gather,
+        .threads = (int)options->threads,
+        .queue = (int)options->queue,
+        .deadline_s = options->deadline,
+        .device_bytes = options->device_memory,
+        .arena = service->arena,
+        .lost = on_lost,
+        .lost_context = service,
+        .driven = true, /* by the first event loop */
+    };
+    return dispatcher_create(&wanted, &service->dispatcher);
+}
+
+static bool listen_on(struct service *service, int fd, struct listener **listener, char *why,
+                      size_t why_size) {
+    struct dispatcher *dispatcher = service->dispatcher;
+    const struct listener_options options = {
+        .service = service,
+        .flow = &flow,
+        .driven = {.fd = dispatch_fd(dispatcher->dispatch),
+                   .turn = dispatcher_turn,
+                   .timeout = dispatcher_timeout,
+                   .context = dispatcher},
+        .spins = dispatcher->spins,
+    };
+    return listener_create(&options, fd, listener, why, why_size);
+}
+
 static bool start(struct service *service, const struct options *options, uint64_t descriptors,
                   struct listener **listener, char *why, size_t why_size) {
-    enum kiln_status status = service_init(service, options);
+    enum kiln_status status = shared_make(service, options);
     memory_compare(options);
     if (status != KILN_OK) {
         snprintf(why, why_size, "the arena (--arena) or the cache (--cache-bytes) cannot be made");
@@ -221,7 +280,7 @@ static bool start(struct service *service, const struct options *options, uint64
     if (!doors_make(service, options, why, why_size)) {
         return false;
     }
-    status = service_open(service);
+    status = devices_open(service);
     if (status != KILN_OK) {
         snprintf(why, why_size, "no device can be used as --device %.60s says: %s", options->device,
                  status_row(status)->title);
@@ -232,19 +291,20 @@ static bool start(struct service *service, const struct options *options, uint64
         return false;
     }
     front_confine(options); /* whoever has to start programs has been started */
-    int fd = socket_open(options, why, why_size);
+    int fd = socket_open(options, socket_activation_socket(), why, why_size);
     if (fd < 0) {
         return false;
     }
     capabilities_drop();
     if (connections_create(options->idle_timeout, options->transfer_timeout, (size_t)plan.lingers,
                            &service->connections) != KILN_OK ||
-        offload_create(&service->offload) != KILN_OK) {
+        jobs_open(service->jobs, &service->dispatcher->executor, service->dispatcher->variants) !=
+            KILN_OK) {
         snprintf(why, why_size, "threads cannot be made");
         close(fd);
         return false;
     }
-    return listener_create(service, fd, listener, why, why_size);
+    return listen_on(service, fd, listener, why, why_size);
 }
 
 /* Waits for a signal; meanwhile a service manager that wants signs of life gets them, as long as
@@ -303,7 +363,7 @@ int serve_run(const struct options *options) {
     uint64_t descriptors = descriptors_raise(options->connections);
     environment_set(options);
     job_types_assert();
-    router_init();
+    routes_init();
     if (!start(service, options, descriptors, &listener, why, sizeof why)) {
         log_error("%s", why);
         goto out;
@@ -315,8 +375,10 @@ int serve_run(const struct options *options) {
         goto out;
     }
     sandbox_enter(SANDBOX_FRONT); /* everything is open that ever will be */
-    log_info("kilnd %s on %s, devices: %s", KILN_VERSION, listener_place(listener), service->kinds);
-    sd_notify_send("READY=1\nSTATUS=%s, devices: %s", listener_place(listener), service->kinds);
+    log_info("kilnd %s on %s, devices: %s", KILN_VERSION, listener_place(listener),
+             service->dispatcher->kinds);
+    sd_notify_send("READY=1\nSTATUS=%s, devices: %s", listener_place(listener),
+                   service->dispatcher->kinds);
     while (signal_wait(&set, listener) == SIGHUP) {
         access_reload(service->access);
     }

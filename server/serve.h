@@ -6,7 +6,7 @@
 #ifndef KILN_SERVER_SERVE_H
 #define KILN_SERVER_SERVE_H
 
-#include "server/options.h"
+#include "server/core/options.h"
 
 /** Serves until SIGTERM or SIGINT and returns the exit code. A second signal ends at once. */
 int serve_run(const struct options *options);

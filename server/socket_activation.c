@@ -31,7 +31,7 @@ static int option_of(int fd, int name) {
 }
 
 /* NULL, or what is wrong with the socket. */
-static const char *socket_check(int fd) {
+static const char *descriptor_check(int fd) {
     int domain = option_of(fd, SO_DOMAIN);
     if (option_of(fd, SO_TYPE) != SOCK_STREAM) {
         return "it is not a stream socket (ListenStream=)";
@@ -66,7 +66,7 @@ bool socket_activation_take(char *why, size_t why_size) {
                  count);
         return false;
     }
-    const char *wrong = socket_check(FIRST_FD);
+    const char *wrong = descriptor_check(FIRST_FD);
     if (wrong != NULL) {
         snprintf(why, why_size, "socket activation: descriptor %d: %s", FIRST_FD, wrong);
         return false;

@@ -11,7 +11,7 @@
 
 #define LINE_MAX_BYTES 1024 /* of a chunk's size line or a trailer */
 
-void answer_begin(struct answer *answer, bool bodyless) {
+void answer_begin(struct load_answer *answer, bool bodyless) {
     answer->state = ANSWER_HEAD;
     answer->status = 0;
     answer->bodyless = bodyless;
@@ -45,7 +45,8 @@ static const char *header_find(const char *line, const char *name, const char **
     return NULL;
 }
 
-bool answer_header(const struct answer *answer, const char *name, char *value, size_t capacity) {
+bool answer_header(const struct load_answer *answer, const char *name, char *value,
+                   size_t capacity) {
     const char *end, *next, *found = header_find(answer->head, name, &end, &next);
     if (found == NULL || (size_t)(end - found) >= capacity) {
         return false;
@@ -86,7 +87,7 @@ static bool word_is(const char *value, const char *end, const char *word) {
 }
 
 /* How the body is framed. */
-static enum answer_state framing_read(struct answer *answer) {
+static enum answer_state framing_read(struct load_answer *answer) {
     const char *end, *next, *again, *value;
     value = header_find(answer->head, "Connection", &end, &next);
     answer->closing = value != NULL ? word_is(value, end, "close") : answer->head[7] == '0';
@@ -110,7 +111,7 @@ static enum answer_state framing_read(struct answer *answer) {
     return answer->left > 0 ? ANSWER_LENGTH : ANSWER_DONE;
 }
 
-static size_t head_feed(struct answer *answer, const char *bytes, size_t size) {
+static size_t head_feed(struct load_answer *answer, const char *bytes, size_t size) {
     size_t room = ANSWER_HEAD_MAX - answer->head_size, old = answer->head_size;
     size_t take = size < room ? size : room;
     memcpy(answer->head + old, bytes, take);
@@ -137,7 +138,7 @@ static size_t head_feed(struct answer *answer, const char *bytes, size_t size) {
     return take;
 }
 
-static size_t body_feed(struct answer *answer, size_t size, enum answer_state next) {
+static size_t body_feed(struct load_answer *answer, size_t size, enum answer_state next) {
     size_t take = size < answer->left ? size : (size_t)answer->left;
     answer->left -= take;
     answer->body += take;
@@ -155,7 +156,7 @@ static int hex_digit(char c) {
 }
 
 /* One byte of a chunk's size line. `line` counts digits until something else came, then bytes. */
-static void chunk_size_feed(struct answer *answer, char c) {
+static void chunk_size_feed(struct load_answer *answer, char c) {
     int digit = hex_digit(c);
     if (c == '\n' && answer->line > 0) {
         answer->state = answer->left > 0 ? ANSWER_CHUNK : ANSWER_TRAILER;
@@ -175,7 +176,7 @@ static void chunk_size_feed(struct answer *answer, char c) {
     answer->body_started = true; /* past the digits */
 }
 
-static void chunk_end_feed(struct answer *answer, char c) {
+static void chunk_end_feed(struct load_answer *answer, char c) {
     if (c == '\n') {
         answer->state = ANSWER_CHUNK_SIZE;
         answer->line = 0;
@@ -185,7 +186,7 @@ static void chunk_end_feed(struct answer *answer, char c) {
 }
 
 /* Trailers end with an empty line. */
-static void trailer_feed(struct answer *answer, char c) {
+static void trailer_feed(struct load_answer *answer, char c) {
     if (c == '\n') {
         answer->state = answer->line == 0 ? ANSWER_DONE : ANSWER_TRAILER;
         answer->line = 0;
@@ -194,7 +195,7 @@ static void trailer_feed(struct answer *answer, char c) {
     }
 }
 
-size_t answer_feed(struct answer *answer, const char *bytes, size_t size) {
+size_t answer_feed(struct load_answer *answer, const char *bytes, size_t size) {
     size_t at = 0;
     while (at < size && answer->state != ANSWER_DONE && answer->state != ANSWER_BROKEN) {
         switch (answer->state) {
@@ -224,7 +225,7 @@ size_t answer_feed(struct answer *answer, const char *bytes, size_t size) {
     return at;
 }
 
-bool answer_close(struct answer *answer) {
+bool answer_close(struct load_answer *answer) {
     if (answer->state != ANSWER_UNTIL_CLOSE) {
         return false;
     }

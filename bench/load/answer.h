@@ -28,7 +28,7 @@ enum answer_state {
     ANSWER_BROKEN
 };
 
-struct answer {
+struct load_answer {
     enum answer_state state;
     int status;
     bool bodyless; /* the request was HEAD */
@@ -41,18 +41,19 @@ struct answer {
     char head[ANSWER_HEAD_MAX + 1]; /* NUL-terminated once complete */
 };
 
-void answer_begin(struct answer *answer, bool bodyless);
+void answer_begin(struct load_answer *answer, bool bodyless);
 
 /** Reads on; returns how many of the bytes belong to this answer. All of them, unless the answer
     became DONE or BROKEN. */
-size_t answer_feed(struct answer *answer, const char *bytes, size_t size);
+size_t answer_feed(struct load_answer *answer, const char *bytes, size_t size);
 
 /** The peer closed: true if that completes the answer (state DONE). */
-bool answer_close(struct answer *answer);
+bool answer_close(struct load_answer *answer);
 
 /** Copies the value of a header, without blanks around it; false where there is none. Only the
    first of several. */
-bool answer_header(const struct answer *answer, const char *name, char *value, size_t capacity);
+bool answer_header(const struct load_answer *answer, const char *name, char *value,
+                   size_t capacity);
 
 /** One metric of a Server-Timing value that has a duration. */
 struct timing_entry {

@@ -28,7 +28,7 @@
 #define EVENT_POKE  UINT64_MAX
 #define EVENT_TIMER (UINT64_MAX - 1)
 
-struct client {
+struct load_client {
     struct common *common;
     pthread_t thread;
     bool started;
@@ -47,18 +47,18 @@ struct client {
     uint64_t tick;
 };
 
-static void outcome_count(struct client *client) {
+static void outcome_count(struct load_client *client) {
     atomic_fetch_add_explicit(&client->common->outcomes, 1, memory_order_relaxed);
 }
 
-static void fault_count(struct client *client, const struct link *link, enum fault fault) {
+static void fault_count(struct load_client *client, const struct link *link, enum fault fault) {
     client->tally->faults[fault]++;
     client->tally->item_faults[link->item]++;
     client->busy--;
     outcome_count(client);
 }
 
-static void connection_open(struct client *client, size_t index) {
+static void connection_open(struct load_client *client, size_t index) {
     struct link *link = &client->links[index];
     struct epoll_event event = {EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, {.u64 = index}};
     link->fd = target_connect(client->common->load.target);
@@ -66,23 +66,23 @@ static void connection_open(struct client *client, size_t index) {
     if (link->fd < 0 || epoll_ctl(client->epoll, EPOLL_CTL_ADD, link->fd, &event) != 0) {
         client->tally->faults[FAULT_CONNECT]++;
         link_close(link);
-        link->retry = now_ns() + RETRY_NS;
+        link->retry = load_clock_ns() + RETRY_NS;
     }
 }
 
 /* Closes a connection and opens another one in its place. */
-static void connection_renew(struct client *client, size_t index) {
+static void connection_renew(struct load_client *client, size_t index) {
     link_close(&client->links[index]);
     client->tally->reconnects++;
     connection_open(client, index);
 }
 
-static void idle_push(struct client *client, size_t index) {
+static void idle_push(struct load_client *client, size_t index) {
     client->links[index].state = LINK_IDLE;
     client->idle[client->idle_count++] = (uint32_t)index;
 }
 
-static void idle_remove(struct client *client, size_t index) {
+static void idle_remove(struct load_client *client, size_t index) {
     for (size_t i = 0; i < client->idle_count; i++) {
         if (client->idle[i] == index) {
             client->idle[i] = client->idle[--client->idle_count];
@@ -91,12 +91,12 @@ static void idle_remove(struct client *client, size_t index) {
     }
 }
 
-static void broken(struct client *client, size_t index, enum fault fault) {
+static void broken(struct load_client *client, size_t index, enum fault fault) {
     fault_count(client, &client->links[index], fault);
     connection_renew(client, index);
 }
 
-static void answer_count(struct client *client, struct link *link, uint64_t now) {
+static void answer_count(struct load_client *client, struct link *link, uint64_t now) {
     const struct item *item = &client->common->load.scenario->items[link->item];
     int status = link->answer.status;
     char timing[1024];
@@ -114,10 +114,10 @@ static void answer_count(struct client *client, struct link *link, uint64_t now)
     outcome_count(client);
 }
 
-static void answer_end(struct client *client, size_t index) {
+static void answer_end(struct load_client *client, size_t index) {
     struct link *link = &client->links[index];
     bool reusable = !link->answer.closing && link_is_sent(link);
-    answer_count(client, link, now_ns());
+    answer_count(client, link, load_clock_ns());
     if (reusable) {
         idle_push(client, index);
     } else {
@@ -125,7 +125,7 @@ static void answer_end(struct client *client, size_t index) {
     }
 }
 
-static void link_read(struct client *client, size_t index) {
+static void link_read(struct load_client *client, size_t index) {
     switch (link_receive(&client->links[index], client->input, INPUT_BYTES)) {
     case LINK_ANSWERED:
         answer_end(client, index);
@@ -141,13 +141,13 @@ static void link_read(struct client *client, size_t index) {
     }
 }
 
-static void link_write(struct client *client, size_t index) {
+static void link_write(struct load_client *client, size_t index) {
     if (!link_send(&client->links[index])) {
         broken(client, index, FAULT_CLOSED);
     }
 }
 
-static void request_issue(struct client *client, uint64_t due, uint64_t now) {
+static void request_issue(struct load_client *client, uint64_t due, uint64_t now) {
     const struct load *load = &client->common->load;
     size_t index = client->idle[--client->idle_count];
     struct link *link = &client->links[index];
@@ -162,17 +162,17 @@ static void request_issue(struct client *client, uint64_t due, uint64_t now) {
     link->state = LINK_BUSY;
     answer_begin(&link->answer, item->bodyless);
     client->busy++;
-    link->sent = load->rate > 0 ? now_ns() : now;
+    link->sent = load->rate > 0 ? load_clock_ns() : now;
     link->due = load->rate > 0 ? due : link->sent;
     link_write(client, index);
 }
 
 /* Takes one of the `count` requests; true where there is no count. */
-static bool budget_take(struct client *client) {
+static bool budget_take(struct load_client *client) {
     return client->common->load.count == 0 || atomic_fetch_sub(&client->common->budget, 1) > 0;
 }
 
-static void schedule_advance(struct client *client) {
+static void schedule_advance(struct load_client *client) {
     double step = client->interval;
     if (client->common->load.poisson) {
         step *= -log(1 - dice_fraction(&client->dice));
@@ -180,10 +180,10 @@ static void schedule_advance(struct client *client) {
     client->due += step;
 }
 
-static void requests_issue(struct client *client) {
+static void requests_issue(struct load_client *client) {
     /* Each idle connection once: what fails at once must not keep the thread here. */
     for (size_t left = client->idle_count; left > 0 && client->idle_count > 0; left--) {
-        uint64_t now = now_ns();
+        uint64_t now = load_clock_ns();
         if ((client->interval > 0 && client->due > (double)now) || !budget_take(client)) {
             return;
         }
@@ -195,7 +195,7 @@ static void requests_issue(struct client *client) {
 }
 
 /* What was due before the end of the last window but found no connection. */
-static void unsent_count(struct client *client) {
+static void unsent_count(struct load_client *client) {
     double end = (double)atomic_load(&client->common->end_ns);
     client->behind = true;
     while (client->interval > 0 && client->due < end) {
@@ -208,7 +208,7 @@ static void unsent_count(struct client *client) {
     }
 }
 
-static void tally_hand(struct client *client) {
+static void tally_hand(struct load_client *client) {
     struct common *common = client->common;
     pthread_mutex_lock(&common->lock);
     tally_merge(common->sum, client->tally);
@@ -219,7 +219,7 @@ static void tally_hand(struct client *client) {
 }
 
 /* Overdue requests, and connections that are to be tried again. */
-static void links_check(struct client *client, uint64_t now) {
+static void links_check(struct load_client *client, uint64_t now) {
     for (size_t i = 0; i < client->count; i++) {
         struct link *link = &client->links[i];
         if (link->state == LINK_BUSY && now > link->sent &&
@@ -232,7 +232,7 @@ static void links_check(struct client *client, uint64_t now) {
     client->tick = now + TICK_NS;
 }
 
-static void event_handle(struct client *client, const struct epoll_event *event) {
+static void event_handle(struct load_client *client, const struct epoll_event *event) {
     size_t index = (size_t)event->data.u64;
     struct link *link;
     if (event->data.u64 == EVENT_TIMER) {
@@ -249,7 +249,7 @@ static void event_handle(struct client *client, const struct epoll_event *event)
             idle_push(client, index);
         } else if (link->state == LINK_CLOSED) {
             client->tally->faults[FAULT_CONNECT]++;
-            link->retry = now_ns() + RETRY_NS;
+            link->retry = load_clock_ns() + RETRY_NS;
         }
         return;
     }
@@ -269,7 +269,7 @@ static void event_handle(struct client *client, const struct epoll_event *event)
 }
 
 /* Milliseconds for epoll_wait; arms the timer for a request that is due sooner. */
-static int wait_time(struct client *client, uint64_t now, bool running) {
+static int wait_time(struct load_client *client, uint64_t now, bool running) {
     if (running && client->interval > 0 && client->idle_count > 0) {
         double left = client->due - (double)now - (double)client->common->load.spin_ns;
         if (left <= 0) {
@@ -285,14 +285,14 @@ static int wait_time(struct client *client, uint64_t now, bool running) {
 }
 
 static void *client_main(void *argument) {
-    struct client *client = argument;
+    struct load_client *client = argument;
     struct epoll_event events[EVENTS_MAX];
     for (size_t i = 0; i < client->count; i++) {
         connection_open(client, i);
     }
     for (;;) {
         int stage = atomic_load(&client->common->stage);
-        uint64_t now = now_ns();
+        uint64_t now = load_clock_ns();
         if (now >= client->tick) {
             links_check(client, now);
         }
@@ -310,14 +310,14 @@ static void *client_main(void *argument) {
             return NULL;
         }
         int count = epoll_wait(client->epoll, events, EVENTS_MAX,
-                               wait_time(client, now_ns(), stage == STAGE_RUN));
+                               wait_time(client, load_clock_ns(), stage == STAGE_RUN));
         for (int i = 0; i < count; i++) {
             event_handle(client, &events[i]);
         }
     }
 }
 
-static bool descriptors_open(struct client *client) {
+static bool descriptors_open(struct load_client *client) {
     struct epoll_event poke = {EPOLLIN, {.u64 = EVENT_POKE}};
     struct epoll_event timer = {EPOLLIN | EPOLLET, {.u64 = EVENT_TIMER}};
     client->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -328,18 +328,18 @@ static bool descriptors_open(struct client *client) {
            epoll_ctl(client->epoll, EPOLL_CTL_ADD, client->timer, &timer) == 0;
 }
 
-static void schedule_start(struct client *client, size_t index) {
+static void schedule_start(struct load_client *client, size_t index) {
     const struct load *load = &client->common->load;
-    double now = (double)now_ns();
+    double now = (double)load_clock_ns();
     if (load->rate > 0) {
         client->interval = 1e9 / load->rate * (double)load->threads;
         client->due = now + 1e9 / load->rate * (double)index;
     }
 }
 
-struct client *client_create(struct common *common, size_t index, size_t connections, char *why,
-                             size_t why_size) {
-    struct client *client = calloc(1, sizeof *client);
+struct load_client *client_create(struct common *common, size_t index, size_t connections,
+                                  char *why, size_t why_size) {
+    struct load_client *client = calloc(1, sizeof *client);
     size_t room = scenario_size_max(common->load.scenario);
     if (client == NULL) {
         goto failed;
@@ -369,17 +369,17 @@ failed:
     return NULL;
 }
 
-bool client_start(struct client *client) {
+bool client_start(struct load_client *client) {
     client->started = pthread_create(&client->thread, NULL, client_main, client) == 0;
     return client->started;
 }
 
-void client_poke(struct client *client) {
+void client_poke(struct load_client *client) {
     uint64_t one = 1;
     (void)!write(client->poke, &one, sizeof one);
 }
 
-void client_destroy(struct client *client) {
+void client_destroy(struct load_client *client) {
     if (client == NULL) {
         return;
     }

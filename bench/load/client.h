@@ -25,15 +25,15 @@ struct common {
     struct tally *sum; /* under the lock */
 };
 
-struct client;
+struct load_client;
 
 /** `connections` of its own; client `index` of all. NULL with a sentence in `why`. */
-struct client *client_create(struct common *common, size_t index, size_t connections, char *why,
-                             size_t why_size);
-bool client_start(struct client *client);
+struct load_client *client_create(struct common *common, size_t index, size_t connections,
+                                  char *why, size_t why_size);
+bool client_start(struct load_client *client);
 /** Makes it look at the stage and the window now. */
-void client_poke(struct client *client);
+void client_poke(struct load_client *client);
 /** Joins the thread if it was started. */
-void client_destroy(struct client *client);
+void client_destroy(struct load_client *client);
 
 #endif

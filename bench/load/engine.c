@@ -11,13 +11,13 @@
 
 struct engine {
     struct common common;
-    struct client *clients[THREADS_MAX];
+    struct load_client *clients[THREADS_MAX];
     size_t count, running;
     uint64_t start; /* of the current window */
     bool drained;
 };
 
-uint64_t now_ns(void) {
+uint64_t load_clock_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
@@ -42,7 +42,7 @@ struct engine *engine_create(const struct load *load, char *why, size_t why_size
         }
         engine->count++;
     }
-    engine->start = now_ns();
+    engine->start = load_clock_ns();
     for (size_t i = 0; i < engine->count; i++) {
         if (!client_start(engine->clients[i])) {
             snprintf(why, why_size, "threads cannot be started");
@@ -72,7 +72,7 @@ static void clients_turn(struct engine *engine, struct tally *tally) {
 }
 
 void engine_window(struct engine *engine, struct tally *tally, double *seconds) {
-    uint64_t now = now_ns();
+    uint64_t now = load_clock_ns();
     clients_turn(engine, tally);
     *seconds += (double)(now - engine->start) / 1e9;
     engine->start = now;

@@ -56,6 +56,6 @@ void engine_drain(struct engine *engine, struct tally *tally);
 void engine_destroy(struct engine *engine);
 
 /** CLOCK_MONOTONIC in nanoseconds. */
-uint64_t now_ns(void);
+uint64_t load_clock_ns(void);
 
 #endif

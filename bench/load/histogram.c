@@ -29,11 +29,11 @@ static uint64_t cell_value(size_t cell) {
     return low + (UINT64_C(1) << (octave - 8));
 }
 
-void histogram_reset(struct histogram *histogram) {
+void histogram_reset(struct load_histogram *histogram) {
     memset(histogram, 0, sizeof *histogram);
 }
 
-void histogram_add(struct histogram *histogram, uint64_t value) {
+void histogram_add(struct load_histogram *histogram, uint64_t value) {
     value = value < LIMIT ? value : LIMIT - 1;
     if (histogram->count == 0 || value < histogram->least) {
         histogram->least = value;
@@ -46,7 +46,7 @@ void histogram_add(struct histogram *histogram, uint64_t value) {
     histogram->cells[cell_of(value)]++;
 }
 
-void histogram_merge(struct histogram *into, const struct histogram *from) {
+void histogram_merge(struct load_histogram *into, const struct load_histogram *from) {
     if (from->count == 0) {
         return;
     }
@@ -63,7 +63,7 @@ void histogram_merge(struct histogram *into, const struct histogram *from) {
     }
 }
 
-uint64_t histogram_percentile(const struct histogram *histogram, double percent) {
+uint64_t histogram_percentile(const struct load_histogram *histogram, double percent) {
     uint64_t seen = 0, rank;
     if (histogram->count == 0) {
         return 0;
@@ -84,6 +84,6 @@ uint64_t histogram_percentile(const struct histogram *histogram, double percent)
     return histogram->most;
 }
 
-double histogram_mean(const struct histogram *histogram) {
+double histogram_mean(const struct load_histogram *histogram) {
     return histogram->count > 0 ? (double)histogram->sum / (double)histogram->count : 0;
 }

@@ -14,19 +14,19 @@
 
 #define HISTOGRAM_CELLS (256 + (44 - 8) * 128)
 
-struct histogram {
+struct load_histogram {
     uint64_t count, sum;
     uint64_t least, most; /* exact; 0 while empty */
     uint64_t cells[HISTOGRAM_CELLS];
 };
 
-void histogram_reset(struct histogram *histogram);
-void histogram_add(struct histogram *histogram, uint64_t value);
-void histogram_merge(struct histogram *into, const struct histogram *from);
+void histogram_reset(struct load_histogram *histogram);
+void histogram_add(struct load_histogram *histogram, uint64_t value);
+void histogram_merge(struct load_histogram *into, const struct load_histogram *from);
 
 /** The smallest value that at least `percent` of all values do not exceed (nearest rank), within
     0.4 %; never outside what was added. 0 while empty. */
-uint64_t histogram_percentile(const struct histogram *histogram, double percent);
-double histogram_mean(const struct histogram *histogram);
+uint64_t histogram_percentile(const struct load_histogram *histogram, double percent);
+double histogram_mean(const struct load_histogram *histogram);
 
 #endif

@@ -28,7 +28,7 @@ struct link {
     char *out;                 /* head, and a body that varies */
     const char *rest;          /* a body that does not */
     size_t out_size, rest_size, done;
-    struct answer answer;
+    struct load_answer answer;
 };
 
 /** NULL descriptors (-1) are fine. */

@@ -31,7 +31,7 @@ static void settle(void) {
 }
 
 /* One request from the options. */
-static bool request_add(struct scenario *scenario, const struct options *options, char *why,
+static bool request_add(struct scenario *scenario, const struct load_options *options, char *why,
                         size_t why_size) {
     size_t size = options->body != NULL ? strlen(options->body) : 0;
     char *file = NULL;
@@ -70,7 +70,7 @@ static void descriptors_raise(void) {
 }
 
 /* Numbers that no earlier run has used, unless it sent more than a million requests a second. */
-static uint64_t number_first(const struct options *options) {
+static uint64_t number_first(const struct load_options *options) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     uint64_t hundredths = (uint64_t)now.tv_sec * 100 + (uint64_t)now.tv_nsec / 10000000;
@@ -95,7 +95,7 @@ static bool file_finish(FILE *file, const char *path) {
     return true;
 }
 
-static bool report_write(const struct options *options, const struct report *report) {
+static bool report_write(const struct load_options *options, const struct report *report) {
     bool fine = true;
     report_markdown(stdout, report);
     fflush(stdout);
@@ -117,9 +117,9 @@ static bool report_write(const struct options *options, const struct report *rep
 }
 
 /* A warm-up of its own, then `count` requests between two looks at the daemon. */
-static bool watched_run(const struct options *options, const struct load *load,
-                        const struct effort *effort, struct point *point, size_t *leaks, char *why,
-                        size_t why_size) {
+static bool watched_run(const struct load_options *options, const struct load *load,
+                        const struct effort *effort, struct measure_point *point, size_t *leaks,
+                        char *why, size_t why_size) {
     static struct watch before, after;
     struct watch_limits limits = {(uint64_t)options->leak_memory, (uint64_t)options->leak_device,
                                   (uint64_t)options->leak_descriptors};
@@ -145,9 +145,9 @@ static bool watched_run(const struct options *options, const struct load *load,
     return true;
 }
 
-static bool points_measure(const struct options *options, const struct load *load,
-                           struct report *report, struct point *points, size_t *leaks, char *why,
-                           size_t why_size) {
+static bool points_measure(const struct load_options *options, const struct load *load,
+                           struct report *report, struct measure_point *points, size_t *leaks,
+                           char *why, size_t why_size) {
     struct effort effort = {options->warmup, options->duration, options->stable,
                             (size_t)options->windows};
     if (options->kind == REPORT_CONNECTIONS) {
@@ -164,7 +164,7 @@ static bool points_measure(const struct options *options, const struct load *loa
     return fine;
 }
 
-static struct load load_make(const struct options *options, const struct target *target,
+static struct load load_make(const struct load_options *options, const struct target *target,
                              const struct scenario *scenario, atomic_uint_least64_t *number) {
     size_t connections = (size_t)options->connections;
     if (options->kind == REPORT_RATES && connections == 1) {
@@ -185,10 +185,10 @@ static struct load load_make(const struct options *options, const struct target 
     };
 }
 
-static int bench(const struct options *options, struct scenario *scenario, char *why) {
+static int bench(const struct load_options *options, struct scenario *scenario, char *why) {
     struct target target;
     atomic_uint_least64_t number = number_first(options);
-    struct point *points = calloc(SWEEP_MAX, sizeof *points);
+    struct measure_point *points = calloc(SWEEP_MAX, sizeof *points);
     const char *title = options->title != NULL       ? options->title
                         : scenario->about[0] != '\0' ? scenario->about
                         : options->path != NULL      ? options->path
@@ -221,7 +221,7 @@ out:
 }
 
 int main(int argc, char **argv) {
-    static struct options options;
+    static struct load_options options;
     char why[WHY_MAX] = "out of memory";
     struct scenario *scenario = scenario_create();
     int code = 2;

@@ -15,7 +15,7 @@
 
 #define AGREEING 3 /* windows */
 
-struct window {
+struct measure_window {
     struct tally *tally;
     double seconds, rate, median;
 };
@@ -27,7 +27,7 @@ static void sleep_until(uint64_t end) {
 }
 
 static void sleep_for(double seconds) {
-    sleep_until(now_ns() + (uint64_t)(seconds * 1e9));
+    sleep_until(load_clock_ns() + (uint64_t)(seconds * 1e9));
 }
 
 static double cpu_s(void) {
@@ -37,7 +37,7 @@ static double cpu_s(void) {
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-static struct quantiles quantiles_of(const struct histogram *histogram) {
+static struct quantiles quantiles_of(const struct load_histogram *histogram) {
     return (struct quantiles){
         .count = histogram->count,
         .mean = histogram_mean(histogram) / 1e6,
@@ -50,7 +50,7 @@ static struct quantiles quantiles_of(const struct histogram *histogram) {
     };
 }
 
-uint64_t point_faults(const struct point *point) {
+uint64_t point_faults(const struct measure_point *point) {
     uint64_t sum = 0;
     for (size_t i = 0; i < FAULTS_COUNT; i++) {
         sum += point->faults[i];
@@ -58,7 +58,8 @@ uint64_t point_faults(const struct point *point) {
     return sum;
 }
 
-static void point_fill(struct point *point, const struct load *load, const struct tally *tally) {
+static void point_fill(struct measure_point *point, const struct load *load,
+                       const struct tally *tally) {
     point->connections = load->connections;
     point->threads = load->threads;
     point->offered = load->rate;
@@ -86,7 +87,7 @@ static void point_fill(struct point *point, const struct load *load, const struc
     }
 }
 
-static bool windows_agree(const struct window *windows, double percent) {
+static bool windows_agree(const struct measure_window *windows, double percent) {
     double rate = 0, median = 0;
     for (size_t i = 0; i < AGREEING; i++) {
         rate += windows[i].rate / AGREEING;
@@ -101,7 +102,7 @@ static bool windows_agree(const struct window *windows, double percent) {
     return rate > 0;
 }
 
-static void window_take(struct engine *engine, struct window *window, double seconds) {
+static void window_take(struct engine *engine, struct measure_window *window, double seconds) {
     tally_reset(window->tally);
     window->seconds = 0;
     sleep_for(seconds);
@@ -111,8 +112,8 @@ static void window_take(struct engine *engine, struct window *window, double sec
 }
 
 /* Windows until they agree; their sum to windows[0]. */
-static void windows_run(struct engine *engine, const struct effort *effort, struct window *windows,
-                        struct point *point) {
+static void windows_run(struct engine *engine, const struct effort *effort,
+                        struct measure_window *windows, struct measure_point *point) {
     size_t wanted = effort->stable > 0 ? AGREEING : 1;
     size_t most = effort->stable > 0 && effort->windows_max > wanted ? effort->windows_max : wanted;
     point->stable = effort->stable <= 0;
@@ -129,17 +130,17 @@ static void windows_run(struct engine *engine, const struct effort *effort, stru
 }
 
 /* Until `count` requests have an outcome. */
-static bool count_run(struct engine *engine, const struct load *load, struct window *window,
+static bool count_run(struct engine *engine, const struct load *load, struct measure_window *window,
                       char *why, size_t why_size) {
-    uint64_t before = 0, quiet = now_ns();
+    uint64_t before = 0, quiet = load_clock_ns();
     while (!engine_finished(engine)) {
         uint64_t outcomes = engine_outcomes(engine);
-        quiet = outcomes != before ? now_ns() : quiet;
+        quiet = outcomes != before ? load_clock_ns() : quiet;
         before = outcomes;
-        if (now_ns() - quiet > load->timeout_ns + 2000000000u) {
+        if (load_clock_ns() - quiet > load->timeout_ns + 2000000000u) {
             snprintf(why, why_size, "no request had an outcome for %.0f s; %llu of %llu are left",
-                     (double)(now_ns() - quiet) / 1e9, (unsigned long long)(load->count - outcomes),
-                     (unsigned long long)load->count);
+                     (double)(load_clock_ns() - quiet) / 1e9,
+                     (unsigned long long)(load->count - outcomes), (unsigned long long)load->count);
             return false;
         }
         sleep_for(0.002);
@@ -150,14 +151,15 @@ static bool count_run(struct engine *engine, const struct load *load, struct win
 
 /* Warm-up and windows, or `count` requests; the sum to windows[0]. */
 static bool engine_run(struct engine *engine, const struct load *load, const struct effort *effort,
-                       struct window *windows, struct point *point, char *why, size_t why_size) {
+                       struct measure_window *windows, struct measure_point *point, char *why,
+                       size_t why_size) {
     double ignored = 0;
     if (load->count == 0 && effort->warmup_s > 0) {
         sleep_for(effort->warmup_s);
         engine_window(engine, NULL, &ignored);
     }
     double cpu = cpu_s();
-    uint64_t begin = now_ns();
+    uint64_t begin = load_clock_ns();
     if (load->count > 0) {
         point->windows = 1;
         point->stable = true;
@@ -167,7 +169,7 @@ static bool engine_run(struct engine *engine, const struct load *load, const str
     } else {
         windows_run(engine, effort, windows, point);
     }
-    double wall = (double)(now_ns() - begin) / 1e9;
+    double wall = (double)(load_clock_ns() - begin) / 1e9;
     point->client_busy = (cpu_s() - cpu) / wall / (double)load->threads;
     point->seconds = windows[0].seconds;
     point->rate = (double)windows[0].tally->done / windows[0].seconds;
@@ -175,9 +177,9 @@ static bool engine_run(struct engine *engine, const struct load *load, const str
     return true;
 }
 
-bool measure(const struct load *load, const struct effort *effort, struct point *point, char *why,
-             size_t why_size) {
-    struct window windows[AGREEING] = {{0}};
+bool measure(const struct load *load, const struct effort *effort, struct measure_point *point,
+             char *why, size_t why_size) {
+    struct measure_window windows[AGREEING] = {{0}};
     struct engine *engine = NULL;
     bool fine = false;
     memset(point, 0, sizeof *point);

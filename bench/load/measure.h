@@ -28,7 +28,7 @@ struct named_quantiles {
 };
 
 /** The figures of one measurement. */
-struct point {
+struct measure_point {
     size_t connections, threads, windows;
     double offered;     /* requests a second that were due; 0 in closed loop */
     double share;       /* percent of the peak that `offered` is; 0 unless in a sweep of rates */
@@ -43,11 +43,11 @@ struct point {
     struct named_quantiles phases[PHASES_MAX], items[ITEMS_MAX];
 };
 
-uint64_t point_faults(const struct point *point);
+uint64_t point_faults(const struct measure_point *point);
 
 /** Measures. False with a sentence in `why` if it could not; faults of requests are part of the
     figures. */
-bool measure(const struct load *load, const struct effort *effort, struct point *point, char *why,
-             size_t why_size);
+bool measure(const struct load *load, const struct effort *effort, struct measure_point *point,
+             char *why, size_t why_size);
 
 #endif

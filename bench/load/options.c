@@ -20,7 +20,7 @@ enum option_type {
     OPTION_HEADER
 };
 
-struct option_row {
+struct load_option {
     const char *name, *value;
     enum option_type type;
     size_t offset;
@@ -28,9 +28,9 @@ struct option_row {
     const char *help;
 };
 
-#define AT(member) offsetof(struct options, member)
+#define AT(member) offsetof(struct load_options, member)
 
-static const struct option_row rows[] = {
+static const struct load_option rows[] = {
     {"scenario", "FILE", OPTION_TEXT, AT(scenario), 0, 0, 0,
      "requests to mix (JSON, see scenario.h)"},
     {"path", "PATH", OPTION_TEXT, AT(path), 0, 0, 0, "or one request: its path and query"},
@@ -97,7 +97,7 @@ void options_help(FILE *file) {
                   "measured.\n");
 }
 
-static const struct option_row *row_find(const char *name) {
+static const struct load_option *row_find(const char *name) {
     for (size_t i = 0; i < ROWS; i++) {
         if (strcmp(rows[i].name, name) == 0) {
             return &rows[i];
@@ -121,7 +121,7 @@ static bool number_read(const char *text, bool size, double *value) {
     return *end == '\0' && isfinite(*value);
 }
 
-static bool header_add(struct options *options, const char *text) {
+static bool header_add(struct load_options *options, const char *text) {
     size_t size = strlen(options->headers);
     const char *colon = strchr(text, ':');
     if (colon == NULL || colon == text || strpbrk(text, "\r\n") != NULL ||
@@ -132,8 +132,8 @@ static bool header_add(struct options *options, const char *text) {
     return true;
 }
 
-static bool option_set(struct options *options, const struct option_row *row, const char *text,
-                       char *why, size_t why_size) {
+static bool option_set(struct load_options *options, const struct load_option *row,
+                       const char *text, char *why, size_t why_size) {
     char *place = (char *)options + row->offset;
     double value = 0;
     switch (row->type) {
@@ -159,7 +159,7 @@ static bool option_set(struct options *options, const struct option_row *row, co
     return true;
 }
 
-static bool sweep_read(struct options *options, char *why, size_t why_size) {
+static bool sweep_read(struct load_options *options, char *why, size_t why_size) {
     static const double shares[] = {10, 20, 30, 40, 50, 60, 70, 80, 90, 95};
     static const double steps[] = {1, 2, 4, 8, 16, 32, 64};
     const char *list = strchr(options->sweep, '=');
@@ -193,7 +193,7 @@ static bool sweep_read(struct options *options, char *why, size_t why_size) {
     return false;
 }
 
-static bool options_check(struct options *options, char *why, size_t why_size) {
+static bool options_check(struct load_options *options, char *why, size_t why_size) {
     const char *fault = NULL;
     if (options->url == NULL) {
         fault = "an address is missing (see --help)";
@@ -216,7 +216,7 @@ static bool options_check(struct options *options, char *why, size_t why_size) {
     return options->sweep == NULL || sweep_read(options, why, why_size);
 }
 
-bool options_read(struct options *options, int argc, char **argv, char *why, size_t why_size) {
+bool options_read(struct load_options *options, int argc, char **argv, char *why, size_t why_size) {
     memset(options, 0, sizeof *options);
     for (size_t i = 0; i < ROWS; i++) {
         if (rows[i].type == OPTION_NUMBER || rows[i].type == OPTION_INTEGER ||
@@ -236,7 +236,7 @@ bool options_read(struct options *options, int argc, char **argv, char *why, siz
             continue;
         }
         snprintf(name, sizeof name, "%.*s", (int)strcspn(argv[i] + 2, "="), argv[i] + 2);
-        const struct option_row *row = row_find(name);
+        const struct load_option *row = row_find(name);
         if (row == NULL) {
             snprintf(why, why_size, "--%s is unknown (see --help)", name);
             return false;

@@ -8,7 +8,7 @@
 
 #define SWEEP_MAX 64
 
-struct options {
+struct load_options {
     const char *url, *title;
     const char *scenario; /* file; or else one request: */
     const char *method, *path, *body, *body_file;
@@ -27,7 +27,7 @@ struct options {
 };
 
 /** False with a sentence in `why`. The texts stay argv's. */
-bool options_read(struct options *options, int argc, char **argv, char *why, size_t why_size);
+bool options_read(struct load_options *options, int argc, char **argv, char *why, size_t why_size);
 void options_help(FILE *file);
 
 #endif

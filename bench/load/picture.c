@@ -49,14 +49,14 @@ static double round_up(double value) {
 
 /* Where a point stands: what was due in open loop, so that a curve goes on to the right when a
    service falls behind; what was reached in closed loop. */
-static double load_of(const struct point *point) {
+static double load_of(const struct measure_point *point) {
     return point->offered > 0 ? point->offered : point->rate;
 }
 
 static bool frame_fit(struct frame *frame) {
     double load = 0, low = INFINITY, high = 0;
     for (size_t i = 0; i < frame->report->count; i++) {
-        const struct point *point = &frame->report->points[i];
+        const struct measure_point *point = &frame->report->points[i];
         if (point->latency.count > 0 && point->latency.p50 > 0) {
             load = fmax(load, load_of(point));
             low = fmin(low, point->latency.p50);
@@ -182,7 +182,7 @@ static void time_axis_draw(const struct frame *frame) {
             (TOP + HEIGHT - BOTTOM) / 2);
 }
 
-static bool drawn(const struct report *report, const struct point *point) {
+static bool drawn(const struct report *report, const struct measure_point *point) {
     bool wanted = report->kind != REPORT_RATES || point->offered > 0;
     return wanted && point->latency.count > 0 && point->latency.p50 > 0;
 }
@@ -192,7 +192,7 @@ static void curve_draw(const struct frame *frame, bool tail) {
     char step = 'M';
     fprintf(frame->file, "<path class=\"line %s\" d=\"", tail ? "p99" : "p50");
     for (size_t i = 0; i < report->count; i++) {
-        const struct point *point = &report->points[i];
+        const struct measure_point *point = &report->points[i];
         if (drawn(report, point)) {
             double ms = tail ? point->latency.p99 : point->latency.p50;
             fprintf(frame->file, "%c%.1f %.1f", step, x_of(frame, load_of(point)), y_of(frame, ms));
@@ -206,7 +206,7 @@ static void points_draw(const struct frame *frame) {
     const struct report *report = frame->report;
     double last = -1e9;
     for (size_t i = 0; i < report->count; i++) {
-        const struct point *point = &report->points[i];
+        const struct measure_point *point = &report->points[i];
         double x = x_of(frame, load_of(point)), y = y_of(frame, point->latency.p99);
         if (!drawn(report, point)) {
             continue;

@@ -30,7 +30,7 @@ static void row_print(FILE *file, const char *name, const struct quantiles *time
     }
 }
 
-static void faults_print(FILE *file, const struct point *point, const char *separator) {
+static void faults_print(FILE *file, const struct measure_point *point, const char *separator) {
     const char *before = "";
     for (size_t i = 0; i < FAULTS_COUNT; i++) {
         if (point->faults[i] > 0) {
@@ -41,7 +41,7 @@ static void faults_print(FILE *file, const struct point *point, const char *sepa
     fprintf(file, "%s", before[0] == '\0' ? "none" : "");
 }
 
-static void statuses_print(FILE *file, const struct point *point) {
+static void statuses_print(FILE *file, const struct measure_point *point) {
     for (int i = 0; i < STATUSES_MAX; i++) {
         if (point->statuses[i] > 0) {
             fprintf(file, " %d×%" PRIu64, i, point->statuses[i]);
@@ -49,7 +49,7 @@ static void statuses_print(FILE *file, const struct point *point) {
     }
 }
 
-static void notes_print(FILE *file, const struct point *point) {
+static void notes_print(FILE *file, const struct measure_point *point) {
     if (!point->stable) {
         fprintf(file, "\nNot stable: the last windows still differed.\n");
     }
@@ -59,7 +59,7 @@ static void notes_print(FILE *file, const struct point *point) {
     }
 }
 
-static void items_print(FILE *file, const struct point *point) {
+static void items_print(FILE *file, const struct measure_point *point) {
     if (point->item_count < 2) {
         return;
     }
@@ -74,7 +74,7 @@ static void items_print(FILE *file, const struct point *point) {
     }
 }
 
-static void run_print(FILE *file, const struct point *point) {
+static void run_print(FILE *file, const struct measure_point *point) {
     fprintf(file, "%zu connection%s, %zu thread%s, ", point->connections,
             point->connections == 1 ? "" : "s", point->threads, point->threads == 1 ? "" : "s");
     if (point->offered > 0) {
@@ -114,7 +114,7 @@ static void sweep_print(FILE *file, const struct report *report) {
             "%s|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|---|\n",
             rates ? "load | due/s" : "connections", rates ? "|--:" : "");
     for (size_t i = 0; i < report->count; i++) {
-        const struct point *point = &report->points[i];
+        const struct measure_point *point = &report->points[i];
         if (rates && point->offered > 0) {
             fprintf(file, "| %.0f%% | %.1f | %.1f |", point->share, point->offered, point->rate);
         } else if (rates) {
@@ -170,7 +170,7 @@ static void json_quantiles(FILE *file, const char *name, const struct quantiles 
             times->max);
 }
 
-static void json_counts(FILE *file, const struct point *point) {
+static void json_counts(FILE *file, const struct measure_point *point) {
     const char *before = "";
     fprintf(file, ",\n     \"errors\": {");
     for (size_t i = 0; i < FAULTS_COUNT; i++) {
@@ -202,7 +202,7 @@ static void json_named(FILE *file, const char *key, const struct named_quantiles
     fprintf(file, "]");
 }
 
-static void json_point(FILE *file, const struct point *point) {
+static void json_point(FILE *file, const struct measure_point *point) {
     fprintf(file,
             "    {\"connections\": %zu, \"threads\": %zu, \"offered\": %.3f, \"share\": %.1f, "
             "\"rate\": %.3f, \"seconds\": %.3f, \"windows\": %zu, \"stable\": %s,\n"

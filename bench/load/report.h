@@ -14,7 +14,7 @@ struct report {
     const char *title;
     const char *url;
     enum report_kind kind;
-    const struct point *points;
+    const struct measure_point *points;
     size_t count;
     double peak; /* REPORT_RATES: right answers a second in closed loop, else 0 */
 };

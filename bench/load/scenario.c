@@ -48,8 +48,7 @@ static bool method_is_right(const char *method) {
     return size > 0 && size < 16 && method[size] == '\0';
 }
 
-static const char *request_fault(const struct scenario *scenario,
-                                 const struct request_text *request) {
+static const char *text_fault(const struct scenario *scenario, const struct request_text *request) {
     if (scenario->count == ITEMS_MAX) {
         return "more requests than 32";
     }
@@ -100,7 +99,7 @@ static bool body_take(struct item *item, const struct request_text *request, cha
 
 bool scenario_add(struct scenario *scenario, const struct request_text *request, char *why,
                   size_t why_size) {
-    const char *fault = request_fault(scenario, request);
+    const char *fault = text_fault(scenario, request);
     struct item *item = &scenario->items[scenario->count];
     if (fault != NULL) {
         snprintf(why, why_size, "%s", fault);
@@ -148,7 +147,8 @@ static bool head_complete(struct item *item, const struct target *target, const 
 
 /* Asks once, and puts the answer's ETag behind the head. */
 static bool etag_fetch(struct item *item, const struct target *target, char *why, size_t why_size) {
-    static struct answer answer; /* too large for a stack that others measure; main thread only */
+    static struct load_answer
+        answer; /* too large for a stack that others measure; main thread only */
     char etag[256], line[300], *request = NULL;
     struct dice dice = {1};
     bool rest = false, fine = false;

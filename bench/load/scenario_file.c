@@ -43,7 +43,7 @@ failed:
 }
 
 /* What one request of the file says. */
-struct reading {
+struct scenario_reading {
     const char *folder;
     char name[ITEM_NAME_MAX], method[16], path[ITEM_HEAD_MAX], headers[ITEM_HEAD_MAX];
     char *body;
@@ -55,35 +55,35 @@ static bool text_read(const struct json_value *value, char *out, size_t capacity
            (out[0] != '\0' || value->size == 2);
 }
 
-static bool name_set(struct reading *reading, const struct json_value *value) {
+static bool name_set(struct scenario_reading *reading, const struct json_value *value) {
     return text_read(value, reading->name, sizeof reading->name);
 }
 
-static bool method_set(struct reading *reading, const struct json_value *value) {
+static bool method_set(struct scenario_reading *reading, const struct json_value *value) {
     return text_read(value, reading->method, sizeof reading->method);
 }
 
-static bool path_set(struct reading *reading, const struct json_value *value) {
+static bool path_set(struct scenario_reading *reading, const struct json_value *value) {
     return text_read(value, reading->path, sizeof reading->path);
 }
 
-static bool weight_set(struct reading *reading, const struct json_value *value) {
+static bool weight_set(struct scenario_reading *reading, const struct json_value *value) {
     reading->request.weight = value->type == JSON_NUMBER ? json_number(value) : 0;
     return value->type == JSON_NUMBER;
 }
 
-static bool expect_set(struct reading *reading, const struct json_value *value) {
+static bool expect_set(struct scenario_reading *reading, const struct json_value *value) {
     double number = value->type == JSON_NUMBER ? json_number(value) : 0;
     reading->request.expect = number >= 200 && number < 600 ? (int)number : 0;
     return reading->request.expect == number && number > 0;
 }
 
-static bool conditional_set(struct reading *reading, const struct json_value *value) {
+static bool conditional_set(struct scenario_reading *reading, const struct json_value *value) {
     reading->request.conditional = value->type == JSON_TRUE;
     return value->type == JSON_TRUE || value->type == JSON_FALSE;
 }
 
-static bool headers_set(struct reading *reading, const struct json_value *object) {
+static bool headers_set(struct scenario_reading *reading, const struct json_value *object) {
     char key[128], text[2048];
     struct json_value value;
     size_t cursor = 0, size = 0;
@@ -105,7 +105,7 @@ static bool headers_set(struct reading *reading, const struct json_value *object
     return true;
 }
 
-static bool body_set(struct reading *reading, const struct json_value *value) {
+static bool body_set(struct scenario_reading *reading, const struct json_value *value) {
     if (reading->body != NULL || value->type != JSON_STRING || value->size > BODY_TEXT_MAX ||
         (reading->body = malloc(value->size + 1)) == NULL) {
         return false;
@@ -114,7 +114,7 @@ static bool body_set(struct reading *reading, const struct json_value *value) {
     return true;
 }
 
-static bool body_file_set(struct reading *reading, const struct json_value *value) {
+static bool body_file_set(struct scenario_reading *reading, const struct json_value *value) {
     char name[512], path[1024], why[1200];
     if (reading->body != NULL || !text_read(value, name, sizeof name)) {
         return false;
@@ -128,7 +128,7 @@ static bool body_file_set(struct reading *reading, const struct json_value *valu
 
 static const struct {
     const char *key, *must;
-    bool (*set)(struct reading *reading, const struct json_value *value);
+    bool (*set)(struct scenario_reading *reading, const struct json_value *value);
 } members[] = {
     {"name", "a text of up to 39 bytes", name_set},
     {"weight", "a number above 0", weight_set},
@@ -141,8 +141,8 @@ static const struct {
     {"conditional", "true or false", conditional_set},
 };
 
-static bool member_read(struct reading *reading, const char *key, const struct json_value *value,
-                        char *why, size_t why_size) {
+static bool member_read(struct scenario_reading *reading, const char *key,
+                        const struct json_value *value, char *why, size_t why_size) {
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++) {
         if (strcmp(members[i].key, key) == 0) {
             snprintf(why, why_size, "`%s` must be %s", key, members[i].must);
@@ -153,7 +153,7 @@ static bool member_read(struct reading *reading, const char *key, const struct j
     return false;
 }
 
-static bool request_read(struct scenario *scenario, struct reading *reading,
+static bool request_read(struct scenario *scenario, struct scenario_reading *reading,
                          const struct json_value *object, char *why, size_t why_size) {
     char key[64];
     struct json_value value;
@@ -189,7 +189,7 @@ static bool requests_read(struct scenario *scenario, const struct json_value *ar
     while (fine && json_next_element(array, &cursor, &element)) {
         char reason[300] = "out of memory";
         size_t index = scenario->count + 1;
-        struct reading *reading = calloc(1, sizeof *reading);
+        struct scenario_reading *reading = calloc(1, sizeof *reading);
         fine = reading != NULL;
         if (fine) {
             reading->folder = folder;

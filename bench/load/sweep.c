@@ -19,15 +19,15 @@ size_t threads_choose(size_t wanted, size_t connections) {
     return suits > 0 ? suits : 1;
 }
 
-static void progress(const struct point *point) {
+static void progress(const struct measure_point *point) {
     fprintf(stderr, "kiln-bench: %zu connections, %.0f/s due: %.0f/s, p50 %.3f ms, p99 %.3f ms\n",
             point->connections, point->offered, point->rate, point->latency.p50,
             point->latency.p99);
 }
 
-bool sweep_connections(const struct options *options, const struct load *load,
-                       const struct effort *effort, struct point *points, size_t *count, char *why,
-                       size_t why_size) {
+bool sweep_connections(const struct load_options *options, const struct load *load,
+                       const struct effort *effort, struct measure_point *points, size_t *count,
+                       char *why, size_t why_size) {
     for (*count = 0; *count < options->step_count; (*count)++) {
         struct load step = *load;
         step.connections = (size_t)options->steps[*count];
@@ -41,9 +41,9 @@ bool sweep_connections(const struct options *options, const struct load *load,
 }
 
 /* The most that closed loop reaches, and whether all went well. */
-static bool peak_find(const struct options *options, const struct load *load,
+static bool peak_find(const struct load_options *options, const struct load *load,
                       const struct effort *effort, double *peak, char *why, size_t why_size) {
-    struct point *point = malloc(sizeof *point);
+    struct measure_point *point = malloc(sizeof *point);
     int without = 0; /* steps in a row that gained nothing */
     bool fine = point != NULL;
     snprintf(why, why_size, "out of memory");
@@ -71,9 +71,9 @@ static bool peak_find(const struct options *options, const struct load *load,
     return fine;
 }
 
-bool sweep_rates(const struct options *options, const struct load *load,
-                 const struct effort *effort, struct point *points, size_t *count, double *peak,
-                 char *why, size_t why_size) {
+bool sweep_rates(const struct load_options *options, const struct load *load,
+                 const struct effort *effort, struct measure_point *points, size_t *count,
+                 double *peak, char *why, size_t why_size) {
     *count = 0;
     if (!peak_find(options, load, effort, peak, why, why_size)) {
         return false;

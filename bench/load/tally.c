@@ -33,7 +33,7 @@ void tally_reset(struct tally *tally) {
 }
 
 /* The histogram of a phase; NULL once there are too many names. */
-static struct histogram *phase_histogram(struct tally *tally, const char *name) {
+static struct load_histogram *phase_histogram(struct tally *tally, const char *name) {
     for (size_t i = 0; i < tally->phase_count; i++) {
         if (strcmp(tally->phase_names[i], name) == 0) {
             return &tally->phases[i];
@@ -67,7 +67,7 @@ void tally_merge(struct tally *into, const struct tally *from) {
         histogram_merge(&into->items[i], &from->items[i]);
     }
     for (size_t i = 0; i < from->phase_count; i++) {
-        struct histogram *phase = phase_histogram(into, from->phase_names[i]);
+        struct load_histogram *phase = phase_histogram(into, from->phase_names[i]);
         if (phase != NULL) {
             histogram_merge(phase, &from->phases[i]);
         }
@@ -92,7 +92,7 @@ static void timing_count(struct tally *tally, uint64_t service, const char *timi
     bool jobs = false, whole = false;
     while (timing_next(&timing, &entry)) {
         uint64_t ns = entry.ms < 1e7 ? (uint64_t)(entry.ms * 1e6 + 0.5) : 0;
-        struct histogram *phase = phase_histogram(tally, entry.name);
+        struct load_histogram *phase = phase_histogram(tally, entry.name);
         if (phase != NULL) {
             histogram_add(phase, ns);
         }

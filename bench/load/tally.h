@@ -40,13 +40,13 @@ struct tally {
     uint64_t faults[FAULTS_COUNT];
     uint64_t statuses[STATUSES_MAX];
     uint64_t item_done[ITEMS_MAX], item_faults[ITEMS_MAX];
-    struct histogram latency, service;
+    struct load_histogram latency, service;
     /* Of answers with Server-Timing: the job's phases, service - job, service - total. */
-    struct histogram job, overhead, transport;
-    struct histogram items[ITEMS_MAX]; /* latency of each request of the scenario */
+    struct load_histogram job, overhead, transport;
+    struct load_histogram items[ITEMS_MAX]; /* latency of each request of the scenario */
     size_t phase_count;
     char phase_names[PHASES_MAX][24];
-    struct histogram phases[PHASES_MAX];
+    struct load_histogram phases[PHASES_MAX];
 };
 
 struct tally *tally_create(void);

@@ -134,12 +134,12 @@ bool target_probe(const struct target *target, char *why, size_t why_size) {
 }
 
 /* Keeps what belongs to the body of the bytes just read. */
-struct keeper {
+struct target_keeper {
     char *body;
     size_t capacity, size;
 };
 
-static void body_keep(struct keeper *keeper, const char *bytes, size_t size) {
+static void body_keep(struct target_keeper *keeper, const char *bytes, size_t size) {
     if (keeper->body == NULL) {
         return;
     }
@@ -164,7 +164,8 @@ static bool request_send(int fd, const char *request, size_t size, double end) {
     return true;
 }
 
-static bool answer_read(int fd, struct answer *answer, struct keeper *keeper, double end) {
+static bool answer_read(int fd, struct load_answer *answer, struct target_keeper *keeper,
+                        double end) {
     char bytes[65536];
     while (answer->state != ANSWER_DONE) {
         if (!socket_wait(fd, POLLIN, end)) {
@@ -191,8 +192,9 @@ static bool answer_read(int fd, struct answer *answer, struct keeper *keeper, do
 }
 
 bool target_ask(const struct target *target, const char *request, size_t size, double timeout_s,
-                struct answer *answer, char *body, size_t capacity, char *why, size_t why_size) {
-    struct keeper keeper = {body, capacity, 0};
+                struct load_answer *answer, char *body, size_t capacity, char *why,
+                size_t why_size) {
+    struct target_keeper keeper = {body, capacity, 0};
     double end = now_s() + timeout_s;
     bool fine = false;
     int fd = target_connect(target);
@@ -212,8 +214,8 @@ bool target_ask(const struct target *target, const char *request, size_t size, d
     return fine;
 }
 
-bool target_get(const struct target *target, const char *path, struct answer *answer, char *body,
-                size_t capacity, char *why, size_t why_size) {
+bool target_get(const struct target *target, const char *path, struct load_answer *answer,
+                char *body, size_t capacity, char *why, size_t why_size) {
     char request[1024];
     int size = snprintf(request, sizeof request, "GET %s%s HTTP/1.1\r\nHost: %s\r\n\r\n",
                         target->prefix, path, target->host);

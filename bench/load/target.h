@@ -33,10 +33,11 @@ bool target_probe(const struct target *target, char *why, size_t why_size);
     answer. The body, NUL-terminated, goes to `body` (may be NULL), cut at capacity - 1. False with
    a sentence in `why`. */
 bool target_ask(const struct target *target, const char *request, size_t size, double timeout_s,
-                struct answer *answer, char *body, size_t capacity, char *why, size_t why_size);
+                struct load_answer *answer, char *body, size_t capacity, char *why,
+                size_t why_size);
 
 /** The same for a plain GET. */
-bool target_get(const struct target *target, const char *path, struct answer *answer, char *body,
-                size_t capacity, char *why, size_t why_size);
+bool target_get(const struct target *target, const char *path, struct load_answer *answer,
+                char *body, size_t capacity, char *why, size_t why_size);
 
 #endif

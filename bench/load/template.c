@@ -21,7 +21,7 @@ double dice_fraction(struct dice *dice) {
     return (double)(dice_roll(dice) >> 11) * 0x1p-53;
 }
 
-static bool part_add(struct template *template, struct part part) {
+static bool part_add(struct template *template, struct template_part part) {
     if (template->count == TEMPLATE_PARTS_MAX) {
         return false;
     }
@@ -32,7 +32,7 @@ static bool part_add(struct template *template, struct part part) {
 }
 
 /* What stands between ${ and }. */
-static bool variable_read(const char *name, size_t size, struct part *part) {
+static bool variable_read(const char *name, size_t size, struct template_part *part) {
     char copy[64];
     int end = 0;
     if (size >= sizeof copy) {
@@ -41,19 +41,19 @@ static bool variable_read(const char *name, size_t size, struct part *part) {
     memcpy(copy, name, size);
     copy[size] = '\0';
     if (strcmp(copy, "i") == 0) {
-        *part = (struct part){.type = PART_NUMBER};
+        *part = (struct template_part){.type = PART_NUMBER};
         return true;
     }
     if (strcmp(copy, "random") == 0) {
-        *part = (struct part){.type = PART_FRACTION};
+        *part = (struct template_part){.type = PART_FRACTION};
         return true;
     }
-    *part = (struct part){.type = PART_INTEGER};
+    *part = (struct template_part){.type = PART_INTEGER};
     if (sscanf(copy, "random:%9" SCNd64 ":%9" SCNd64 "%n", &part->low, &part->high, &end) == 2 &&
         (size_t)end == size) {
         return part->low <= part->high;
     }
-    *part = (struct part){.type = PART_NUMBER};
+    *part = (struct template_part){.type = PART_NUMBER};
     if (sscanf(copy, "i:%2zu%n", &part->size, &end) == 1 && (size_t)end == size) {
         return part->size >= 1 && part->size < NUMBER_DIGITS;
     }
@@ -63,7 +63,7 @@ static bool variable_read(const char *name, size_t size, struct part *part) {
 bool template_compile(struct template *template, const char *text, char *why, size_t why_size) {
     memset(template, 0, sizeof *template);
     while (*text != '\0') {
-        struct part part = {.type = PART_TEXT, .text = text};
+        struct template_part part = {.type = PART_TEXT, .text = text};
         const char *open = strstr(text, "${");
         part.size = open != NULL ? (size_t)(open - text) : strlen(text);
         if (part.size == 0) {
@@ -100,7 +100,8 @@ static size_t number_write(uint64_t value, size_t width, char *out) {
     return count;
 }
 
-static size_t part_render(const struct part *part, uint64_t number, struct dice *dice, char *out) {
+static size_t part_render(const struct template_part *part, uint64_t number, struct dice *dice,
+                          char *out) {
     int64_t integer;
     switch (part->type) {
     case PART_TEXT:

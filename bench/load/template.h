@@ -20,7 +20,7 @@
 
 enum part_type { PART_TEXT, PART_NUMBER, PART_FRACTION, PART_INTEGER };
 
-struct part {
+struct template_part {
     enum part_type type;
     const char *text;
     size_t size;       /* TEXT: bytes; NUMBER: digits, 0 for as many as it takes */
@@ -28,7 +28,7 @@ struct part {
 };
 
 struct template {
-    struct part parts[TEMPLATE_PARTS_MAX];
+    struct template_part parts[TEMPLATE_PARTS_MAX];
     size_t count;
     size_t size_max; /* most bytes that a rendering takes */
     bool varies;

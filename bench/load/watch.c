@@ -154,7 +154,7 @@ size_t watch_gauges_read(struct watch *watch, const char *text) {
 
 bool watch_take(struct watch *watch, int pid, const struct target *target, char *why,
                 size_t why_size) {
-    static struct answer answer;
+    static struct load_answer answer;
     bool fine = false;
     char *text = malloc(METRICS_MAX);
     memset(watch, 0, sizeof *watch);

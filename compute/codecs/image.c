@@ -163,7 +163,7 @@ enum kiln_status sink_pixels(const struct sink *sink, uint32_t row, uint32_t x, 
 }
 
 /* Rows on their way. */
-struct rows {
+struct image_rows {
     const struct sink *sink;
     sink_row *store;
     const void *context;
@@ -180,7 +180,7 @@ static enum kiln_status rows_store(const struct sink *sink, sink_row *store, con
 }
 
 static void rows_run(void *context, size_t chunk, int slot) {
-    struct rows *rows = context;
+    struct image_rows *rows = context;
     char why[192]; /* said again in order, by the caller */
     const struct source source = {rows->sink->source->bytes, rows->sink->source->size, why,
                                   sizeof why};
@@ -199,7 +199,7 @@ enum kiln_status sink_rows(const struct sink *sink, sink_row *store, const void 
     uint32_t each = row >= CHUNK ? 1 : (uint32_t)(CHUNK / row);
     if (!sink->pool || sink->height <= each)
         return rows_store(sink, store, context, 0, sink->height);
-    struct rows rows = {.sink = sink, .store = store, .context = context, .each = each};
+    struct image_rows rows = {.sink = sink, .store = store, .context = context, .each = each};
     thread_pool_run(sink->pool, rows_run, &rows, (sink->height - 1) / each + 1);
     return atomic_load(&rows.bad) ? rows_store(sink, store, context, 0, sink->height) : KILN_OK;
 }

@@ -9,13 +9,14 @@
  * warm and the high ones need never exist. Small blocks have the lowest pages to themselves, with a
  * treap of their own; no extent reaches from there into the rest.
  *
- * Who holds a block stands in `owner` at its first page, as the number of an account; accounts hang
- * in buckets by their holder and last as long as there is a block of theirs.
+ * Who holds a block stands in `owner` at its first page, as the number of an account (account.h).
  *
  * All records are private to this process. Take, trim and give are O(log n) in the number of free
  * extents. Threads: any; one mutex.
  */
 #include "compute/core/arena.h"
+
+#include "compute/core/account.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -30,17 +31,9 @@
 #define NONE      UINT32_MAX
 #define SPAN_FREE (UINT32_C(1) << 31) /* bit of a span: the extent is free */
 #define PAGES_MAX (SPAN_FREE - 1)
-#define BUCKETS   1024 /* a power of two */
 
 struct node {
     uint32_t left, right;
-};
-
-/* Of one holder; number 0 is the daemon's own. */
-struct account {
-    uint64_t words[2];
-    struct holding holding;
-    uint16_t next; /* in its bucket, or of the free ones; 0: the last */
 };
 
 struct arena {
@@ -53,9 +46,7 @@ struct arena {
     uint32_t low;       /* pages before this one are for small blocks; 0: no such part */
     uint32_t roots[2];  /* of that part's free extents, and of the others */
     uint16_t *owner;    /* per page: account of the block that starts here */
-    struct account *accounts; /* ARENA_HOLDERS_MAX + 1 */
-    uint16_t buckets[BUCKETS];
-    uint16_t unused, touched; /* first account that was given back; how many were ever used */
+    struct accounts *accounts;
     _Atomic uint64_t gives;
     pthread_mutex_t lock;
     struct arena_stats stats;
@@ -180,73 +171,6 @@ static void release(struct arena *arena, uint32_t first, uint32_t length) {
     insert(arena, first, length);
 }
 
-/* ---- accounts ---- */
-
-static uint16_t *bucket_of(struct arena *arena, const uint64_t words[2]) {
-    uint64_t mixed = (words[0] ^ words[1] << 32 ^ words[1]) * UINT64_C(0x9e3779b97f4a7c15);
-    return &arena->buckets[mixed >> 32 & (BUCKETS - 1)];
-}
-
-static bool is_daemon(const struct holder *holder) {
-    return holder == NULL || (holder->words[0] == 0 && holder->words[1] == 0);
-}
-
-/* The holder's account, or 0 where it has none (or is the daemon). */
-static uint16_t account_find(struct arena *arena, const struct holder *holder) {
-    if (is_daemon(holder)) {
-        return 0;
-    }
-    uint16_t number = *bucket_of(arena, holder->words);
-    while (number != 0 && (arena->accounts[number].words[0] != holder->words[0] ||
-                           arena->accounts[number].words[1] != holder->words[1])) {
-        number = arena->accounts[number].next;
-    }
-    return number;
-}
-
-/* A new account; 0 if there are too many. */
-static uint16_t account_open(struct arena *arena, const struct holder *holder) {
-    uint16_t number = arena->unused;
-    if (number != 0) {
-        arena->unused = arena->accounts[number].next;
-    } else if (arena->touched < ARENA_HOLDERS_MAX) {
-        number = ++arena->touched;
-    } else {
-        return 0;
-    }
-    uint16_t *bucket = bucket_of(arena, holder->words);
-    struct account *account = &arena->accounts[number];
-    *account = (struct account){.words = {holder->words[0], holder->words[1]}, .next = *bucket};
-    strncpy(account->holding.name, holder->name != NULL ? holder->name : "", ARENA_NAME_MAX - 1);
-    *bucket = number;
-    arena->stats.holders++;
-    return number;
-}
-
-static void account_close(struct arena *arena, uint16_t number) {
-    struct account *account = &arena->accounts[number];
-    uint16_t *link = bucket_of(arena, account->words);
-    while (*link != number) {
-        link = &arena->accounts[*link].next;
-    }
-    *link = account->next;
-    account->next = arena->unused;
-    arena->unused = number;
-    arena->stats.holders--;
-}
-
-/* Whether a holder may have `more` bytes. `alone`: all that it has belongs to the new block. */
-static bool share_allows(const struct arena *arena, const struct account *account, bool alone,
-                         uint64_t more) {
-    uint64_t free_now = arena->size - arena->stats.used;
-    if (more > free_now) {
-        return false;
-    }
-    uint64_t left = free_now - more;
-    return account->holding.bytes + more <= ARENA_SHARE * left ||
-           (alone && left >= arena->size / ARENA_RESERVE);
-}
-
 uint64_t arena_gives(const struct arena *arena) {
     return atomic_load_explicit(&arena->gives, memory_order_relaxed);
 }
@@ -304,7 +228,7 @@ static enum kiln_status create(size_t size, bool (*map_pages)(struct arena *aren
     }
     size = size == 0 ? ARENA_PAGE : (size + ARENA_PAGE - 1) / ARENA_PAGE * ARENA_PAGE;
     struct arena *arena = calloc(1, sizeof *arena);
-    if (!arena) {
+    if (arena == NULL) {
         return KILN_NO_MEMORY;
     }
     arena->fd = -1;
@@ -314,8 +238,9 @@ static enum kiln_status create(size_t size, bool (*map_pages)(struct arena *aren
     arena->span = calloc(arena->pages, sizeof *arena->span);
     arena->nodes = calloc(arena->pages, sizeof *arena->nodes);
     arena->owner = calloc(arena->pages, sizeof *arena->owner);
-    arena->accounts = calloc(ARENA_HOLDERS_MAX + 1, sizeof *arena->accounts);
-    if (!arena->span || !arena->nodes || !arena->owner || !arena->accounts) {
+    arena->accounts = accounts_create();
+    if (arena->span == NULL || arena->nodes == NULL || arena->owner == NULL ||
+        arena->accounts == NULL) {
         goto out;
     }
     status = KILN_INTERNAL;
@@ -333,7 +258,7 @@ static enum kiln_status create(size_t size, bool (*map_pages)(struct arena *aren
     arena = NULL;
     status = KILN_OK;
 out:
-    if (arena) {
+    if (arena != NULL) {
         arena->stats.used = 0;
         arena_destroy(arena);
     }
@@ -349,17 +274,17 @@ enum kiln_status arena_create_private(size_t size, struct arena **arena) {
 }
 
 void arena_destroy(struct arena *arena) {
-    if (!arena) {
+    if (arena == NULL) {
         return;
     }
     assert(arena->stats.used == 0);
-    if (arena->base) {
+    if (arena->base != NULL) {
         munmap(arena->base, arena->size);
     }
     if (arena->fd >= 0) {
         close(arena->fd);
     }
-    free(arena->accounts);
+    accounts_destroy(arena->accounts);
     free(arena->owner);
     free(arena->nodes);
     free(arena->span);
@@ -385,13 +310,14 @@ static uint32_t pages_of(uint64_t size) {
     return size == 0 ? 1 : (uint32_t)((size - 1) / ARENA_PAGE + 1);
 }
 
-/* `bytes` more of the arena, or less, in the hand of this account. */
-static void count_used(struct arena *arena, uint16_t account, int64_t bytes) {
+/* `bytes` more of the arena, or less, and `blocks`, in the hand of this account. */
+static void count_used(struct arena *arena, uint16_t account, int64_t bytes, int blocks) {
+    accounts_book(arena->accounts, account, bytes, blocks);
+    arena->stats.blocks += (uint64_t)blocks;
     if (bytes < 0) {
         atomic_fetch_add_explicit(&arena->gives, 1, memory_order_relaxed);
     }
     arena->stats.used += (uint64_t)bytes;
-    arena->accounts[account].holding.bytes += (uint64_t)bytes;
     if (arena->stats.used > arena->stats.peak) {
         arena->stats.peak = arena->stats.used;
     }
@@ -421,9 +347,7 @@ static enum kiln_status cut(struct arena *arena, uint64_t size, struct block *bl
 /* Books a block that was cut. */
 static void book(struct arena *arena, const struct block *block, uint16_t account) {
     arena->owner[block->offset / ARENA_PAGE] = account;
-    arena->accounts[account].holding.blocks++;
-    arena->stats.blocks++;
-    count_used(arena, account, (int64_t)block->size);
+    count_used(arena, account, (int64_t)block->size, 1);
 }
 
 enum kiln_status arena_take(struct arena *arena, uint64_t size, struct block *block) {
@@ -439,21 +363,22 @@ enum kiln_status arena_take(struct arena *arena, uint64_t size, struct block *bl
 }
 
 /* What the share says; `rounded` bytes. */
-static enum kiln_status share_check(struct arena *arena, const struct holder *holder,
+static enum kiln_status share_check(const struct arena *arena, const struct holder *holder,
                                     uint64_t rounded, const struct block *own) {
-    static const struct account none;
-    uint16_t number = account_find(arena, holder);
-    const struct account *account = number != 0 ? &arena->accounts[number] : &none;
+    uint16_t number = accounts_find(arena->accounts, holder);
     uint64_t owned = own != NULL ? own->size : 0;
-    if (is_daemon(holder)) {
+    if (holder_is_daemon(holder)) {
         return KILN_OK;
     }
     if (rounded > arena_most(arena) || owned > arena_most(arena) - rounded) {
         return KILN_JOB_TOO_LARGE;
     }
-    bool alone = account->holding.blocks == (owned > 0) &&
+    bool alone = accounts_blocks(arena->accounts, number) == (owned > 0) &&
                  (owned == 0 || arena->owner[own->offset / ARENA_PAGE] == number);
-    return share_allows(arena, account, alone, rounded) ? KILN_OK : KILN_NO_MEMORY;
+    return accounts_allow(arena->accounts, number, alone, rounded, arena->size - arena->stats.used,
+                          arena->size)
+               ? KILN_OK
+               : KILN_NO_MEMORY;
 }
 
 enum kiln_status arena_take_for(struct arena *arena, const struct holder *holder, uint64_t size,
@@ -467,13 +392,9 @@ enum kiln_status arena_take_for(struct arena *arena, const struct holder *holder
         arena->stats.over_share += status == KILN_NO_MEMORY && find(arena, pages_of(size)) != NONE;
     }
     if (status == KILN_OK) {
-        uint16_t account = account_find(arena, holder);
         status = cut(arena, size, block);
-        if (status == KILN_OK && account == 0 && !is_daemon(holder)) {
-            account = account_open(arena, holder); /* one too many counts as the daemon's */
-        }
         if (status == KILN_OK) {
-            book(arena, block, account);
+            book(arena, block, accounts_open(arena->accounts, holder));
         }
     }
     arena->stats.failures += status != KILN_OK;
@@ -513,7 +434,7 @@ void arena_trim(struct arena *arena, struct block *block, uint64_t size) {
     mark(arena, first, length, 0);
     release(arena, first + length, whole - length);
     block->size = (uint64_t)length * ARENA_PAGE;
-    count_used(arena, arena->owner[first], -(int64_t)(whole - length) * ARENA_PAGE);
+    count_used(arena, arena->owner[first], -(int64_t)(whole - length) * ARENA_PAGE, 0);
     pthread_mutex_unlock(&arena->lock);
 }
 
@@ -529,12 +450,13 @@ bool arena_extend(struct arena *arena, struct block *block, uint64_t size) {
     uint32_t whole = (uint32_t)(block->size / ARENA_PAGE);
     uint32_t length = pages_of(size), more = length - whole, next = first + whole;
     uint16_t number = arena->owner[first];
-    const struct account *account = &arena->accounts[number];
     bool apart = next == arena->low || (first < arena->low && size > ARENA_SMALL);
     if (apart || next >= arena->pages || !(arena->span[next] & SPAN_FREE) ||
         length_at(arena, next) < more ||
-        (number != 0 && !share_allows(arena, account, account->holding.blocks == 1,
-                                      (uint64_t)more * ARENA_PAGE))) {
+        (number != 0 &&
+         !accounts_allow(arena->accounts, number, accounts_blocks(arena->accounts, number) == 1,
+                         (uint64_t)more * ARENA_PAGE, arena->size - arena->stats.used,
+                         arena->size))) {
         goto out;
     }
     uint32_t found = length_at(arena, next);
@@ -544,7 +466,7 @@ bool arena_extend(struct arena *arena, struct block *block, uint64_t size) {
     }
     mark(arena, first, length, 0);
     block->size = (uint64_t)length * ARENA_PAGE;
-    count_used(arena, number, (int64_t)more * ARENA_PAGE);
+    count_used(arena, number, (int64_t)more * ARENA_PAGE, 0);
     good = true;
 out:
     pthread_mutex_unlock(&arena->lock);
@@ -559,11 +481,7 @@ void arena_give(struct arena *arena, struct block *block) {
     assert(is_taken(arena, block));
     uint16_t account = arena->owner[block->offset / ARENA_PAGE];
     release(arena, (uint32_t)(block->offset / ARENA_PAGE), (uint32_t)(block->size / ARENA_PAGE));
-    count_used(arena, account, -(int64_t)block->size);
-    arena->stats.blocks--;
-    if (--arena->accounts[account].holding.blocks == 0 && account != 0) {
-        account_close(arena, account);
-    }
+    count_used(arena, account, -(int64_t)block->size, -1);
     pthread_mutex_unlock(&arena->lock);
     *block = (struct block){0};
 }
@@ -571,6 +489,7 @@ void arena_give(struct arena *arena, struct block *block) {
 void arena_stats(struct arena *arena, struct arena_stats *stats) {
     pthread_mutex_lock(&arena->lock);
     *stats = arena->stats;
+    stats->holders = accounts_count(arena->accounts);
     for (uint32_t page = arena->roots[1]; page != NONE; page = arena->nodes[page].right) {
         stats->largest = (uint64_t)length_at(arena, page) * ARENA_PAGE;
     }
@@ -578,21 +497,8 @@ void arena_stats(struct arena *arena, struct arena_stats *stats) {
 }
 
 size_t arena_holders(struct arena *arena, struct holding *holdings, size_t count) {
-    size_t found = 0;
     pthread_mutex_lock(&arena->lock);
-    for (uint32_t i = 1; i <= arena->touched; i++) {
-        const struct holding *one = &arena->accounts[i].holding;
-        size_t at = found;
-        while (at > 0 && holdings[at - 1].bytes < one->bytes) {
-            at--;
-        }
-        if (one->blocks == 0 || at == count) {
-            continue;
-        }
-        found += found < count;
-        memmove(&holdings[at + 1], &holdings[at], (found - at - 1) * sizeof *holdings);
-        holdings[at] = *one;
-    }
+    size_t found = accounts_largest(arena->accounts, holdings, count);
     pthread_mutex_unlock(&arena->lock);
     return found;
 }

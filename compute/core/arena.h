@@ -6,10 +6,7 @@
  * goes wild cannot corrupt them. Blocks are multiples of ARENA_PAGE, best fit, coalesced on return.
  *
  * Shares: a block that is taken for a holder (a client) counts as the holder's until it is given
- * back, wherever it goes meanwhile. A holder may have ARENA_SHARE times what is left free then
- * (the dynamic threshold of packet switches): alone two thirds of the arena, two of them two fifths
- * each, and so on, so that there is always room for one more who has little. To take one thing that
- * is larger, such as a job's result, it must hold nothing else, and leave the reserve.
+ * back, wherever it goes meanwhile (account.h).
  *
  * Small blocks lie in a part of their own, the reserve, as long as it has room: those that stay for
  * long would else leave no piece between them that is long enough for a large one.
@@ -21,19 +18,15 @@
 #ifndef KILN_COMPUTE_CORE_ARENA_H
 #define KILN_COMPUTE_CORE_ARENA_H
 
+#include "compute/core/account.h"
 #include "compute/core/status.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define ARENA_PAGE    4096u
-#define ARENA_SHARE   2                 /* a holder's bytes to free ones, at most */
-#define ARENA_RESERVE 16                /* such a part is left by single large blocks */
-#define ARENA_SMALL   (16 * ARENA_PAGE) /* blocks up to this size have that part to themselves */
-
-#define ARENA_HOLDERS_MAX 65535 /* at a time */
-#define ARENA_NAME_MAX    48
+#define ARENA_PAGE  4096u
+#define ARENA_SMALL (16 * ARENA_PAGE) /* blocks up to this size have that part to themselves */
 
 struct arena;
 
@@ -41,20 +34,6 @@ struct arena;
 struct block {
     uint64_t offset;
     uint64_t size; /* bytes, a multiple of ARENA_PAGE */
-};
-
-/** Who a block is for: what is equal in `words` is one holder. All zero: the daemon itself, which
-   is not limited. */
-struct holder {
-    uint64_t words[2];
-    const char *name; /* for the log, copied when needed; NULL: "" */
-};
-
-/** What one holder has. */
-struct holding {
-    char name[ARENA_NAME_MAX];
-    uint64_t bytes;
-    uint32_t blocks;
 };
 
 struct arena_stats {

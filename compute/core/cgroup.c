@@ -8,6 +8,8 @@
  */
 #include "compute/core/cgroup.h"
 
+#include "compute/core/words.h"
+
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,20 +34,6 @@ static const struct version versions[] = {
      "memory.usage_in_bytes",
      "total_inactive_file"},
 };
-
-/* Is `word` one of the words between commas? */
-static bool list_has(const char *list, size_t size, const char *word) {
-    size_t length = strlen(word);
-    while (size > 0) {
-        const char *comma = memchr(list, ',', size);
-        size_t part = comma != NULL ? (size_t)(comma - list) : size;
-        if (part == length && memcmp(list, word, length) == 0)
-            return true;
-        size -= comma != NULL ? part + 1 : part;
-        list += part + 1;
-    }
-    return false;
-}
 
 /* Calls `each` for the lines of root/proc/self/<name> until it says true. */
 static bool lines_read(const char *root, const char *name, const struct version *version,
@@ -82,7 +70,7 @@ static bool group_take(char *line, const struct version *version, char *path, ch
     if (!group)
         return false;
     size_t size = (size_t)(group - controllers) - 1;
-    if (version->controller ? !list_has(controllers + 1, size, version->controller) : size > 0)
+    if (version->controller ? !words_have(controllers + 1, size, version->controller) : size > 0)
         return false;
     text_copy(path, group + 1, strlen(group + 1));
     return true;
@@ -95,7 +83,7 @@ static bool mount_take(char *line, const struct version *version, char *mounted,
     char *next = line;
     if (!tail || sscanf(tail + 3, "%31s %*s %1023s", type, options) != 2 ||
         strcmp(type, version->type) != 0 ||
-        (version->controller && !list_has(options, strlen(options), version->controller)))
+        (version->controller && !words_have(options, strlen(options), version->controller)))
         return false;
     for (int i = 0; i < 5; i++) {
         words[i] = next;

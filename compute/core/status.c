@@ -56,6 +56,11 @@ static const char help_REVOKED[] =
     "so it is for all requests that waited for the same job. "
     "Nothing is wrong with the request: send it again if the result is still wanted.";
 
+static const char help_GONE[] =
+    "There was such a job. Its result is gone: it was kept for as long as was asked for, was "
+    "forgotten "
+    "with DELETE, or made room for others. Send the request again if the result is still wanted.";
+
 static const char help_PRECONDITION[] =
     "If-None-Match names the result that this request would have, by its ETag, or is *: the client "
     "has it already, so no job was run. GET and HEAD answer 304 then; for other methods "
@@ -97,6 +102,10 @@ static const char help_INCAPABLE[] =
     "another device or none, choose another method or format, or start the daemon with the device "
     "in --device.";
 
+static const char help_MISMATCH[] =
+    "The same Idempotency-Key came earlier with other parameters, another input or another format. "
+    "A key names one request; take a new one for a new request.";
+
 static const char help_LIMITED[] =
     "The key has asked more often than its rate allows, or has as many requests in hand as it may "
     "have. Nothing was started. The headers RateLimit-Policy and RateLimit tell the limits and "
@@ -104,6 +113,11 @@ static const char help_LIMITED[] =
     "headers: "
     "your address has sent too many keys that the daemon does not know. A right key is taken at "
     "any time.";
+
+static const char help_QUOTA[] =
+    "The key has as many unfinished jobs, or as many bytes of inputs and results, as one key may "
+    "have. "
+    "Nothing was accepted. Wait for jobs to finish, or forget results with DELETE /v1/jobs/{id}.";
 
 static const char help_HEAD_TOO_LARGE[] =
     "The request line and the headers together, with 64 bytes more for each header, have more than "
@@ -144,6 +158,12 @@ static const char help_DRAINING[] =
     "The daemon was told to stop: it finishes the jobs that it has and takes no new ones. Try "
     "again in a moment if a supervisor restarts it, or another instance.";
 
+static const char help_STORE[] =
+    "The process that keeps jobs does not answer, or is being started again. It is not known "
+    "whether "
+    "this request was accepted: send it again with the same Idempotency-Key, after the number of "
+    "seconds in Retry-After. Synchronous requests go on meanwhile.";
+
 static const char help_DEADLINE[] =
     "The job did not finish within the time that this daemon gives a job (--deadline), waiting "
     "included, and was stopped. Ask for less work (fewer pixels, iterations or frequencies), or "
@@ -153,6 +173,12 @@ static const char help_JOB_TOO_LARGE[] =
     "The job's input, result or working memory can never fit into this daemon's arena or the "
     "device's memory, however idle they are. Ask for a smaller result, another device, or start "
     "the daemon with a larger --arena or --device-memory.";
+
+static const char help_STORE_FULL[] = "There is no room on the disk, or within --store-bytes, for "
+                                      "this job's input and result, and no "
+                                      "result that could go. Jobs that were accepted finish, and "
+                                      "reading goes on. Try again later, or "
+                                      "forget results with DELETE /v1/jobs/{id}.";
 
 /* A status without a paragraph does not compile. */
 #define X(symbol_, http_, slug_, title_)                                                           \

@@ -23,6 +23,7 @@
     X(METHOD, 405, "method-not-allowed", "This address does not take this method")                 \
     X(NOT_ACCEPTABLE, 406, "not-acceptable", "No representation matches the Accept header")        \
     X(REVOKED, 409, "revoked", "Another request cancelled the job")                                \
+    X(GONE, 410, "expired", "The job or its result is not kept any more")                          \
     X(PRECONDITION, 412, "precondition-failed", "The client has this result already")              \
     X(TOO_LARGE, 413, "too-large", "The request is larger than this daemon accepts")               \
     X(URI_TOO_LONG, 414, "uri-too-long", "The address is longer than this daemon accepts")         \
@@ -32,7 +33,9 @@
     X(INVALID, 422, "invalid-fields", "Some fields are missing, unknown or out of range")          \
     X(UNSUPPORTED, 422, "unsupported", "This combination is not available")                        \
     X(INCAPABLE, 422, "incapable", "No device of this daemon can run this job")                    \
+    X(MISMATCH, 422, "idempotency-mismatch", "This Idempotency-Key was sent with another request") \
     X(LIMITED, 429, "rate-limited", "A limit of requests has been reached")                        \
+    X(QUOTA, 429, "quota", "This key has as many jobs or bytes as it may have")                    \
     X(HEAD_TOO_LARGE, 431, "head-too-large", "The headers are larger than this daemon accepts")    \
     X(CANCELLED, 499, "cancelled", "The client went away")                                         \
     X(INTERNAL, 500, "internal", "The daemon failed")                                              \
@@ -41,8 +44,10 @@
     X(NO_DEVICE, 503, "no-device", "No device can run this job now")                               \
     X(NO_MEMORY, 503, "no-memory", "There is not enough memory for this job now")                  \
     X(DRAINING, 503, "draining", "The daemon is shutting down")                                    \
+    X(STORE, 503, "store", "The store of jobs does not answer now")                                \
     X(DEADLINE, 504, "deadline", "The job did not finish before its deadline")                     \
-    X(JOB_TOO_LARGE, 507, "job-too-large", "The job can never fit on this device")
+    X(JOB_TOO_LARGE, 507, "job-too-large", "The job can never fit on this device")                 \
+    X(STORE_FULL, 507, "store-full", "There is no room to keep this job")
 
 enum kiln_status {
 #define X(symbol, http, slug, title) KILN_##symbol,

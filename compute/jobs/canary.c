@@ -2,23 +2,20 @@
  * canary.c: reads a kind's canary through its own field table, check and plan. Any thread.
  */
 #include "compute/jobs/canary.h"
+
+#include "compute/codecs/pairs.h"
 #include "compute/core/log.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Sets "name=value&name=value", written by the kind itself: nothing is percent-encoded. */
 static void set_query(struct form *form, const char *query) {
-    char pair[256];
-    while (*query) {
-        size_t length = strcspn(query, "&");
-        snprintf(pair, sizeof pair, "%.*s", (int)length, query);
-        char *value = strchr(pair, '=');
-        if (value) {
-            *value++ = '\0';
-            form_set_text(form, pair, value);
-        }
-        query += length + (query[length] == '&');
+    char bytes[512], *name, *value, *at = bytes;
+    bool broken;
+    snprintf(bytes, sizeof bytes, "%s", query);
+    char *end = bytes + strlen(bytes);
+    while (pair_next(&at, end, &name, &value, &broken)) {
+        form_set_text(form, name, value);
     }
 }
 

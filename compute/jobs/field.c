@@ -37,6 +37,27 @@ void complaints_add(struct complaints *complaints, const char *field, const char
     complaints->count++;
 }
 
+static bool complained(const struct complaints *complaints, const char *field) {
+    size_t kept = complaints->count < COMPLAINTS_MAX ? complaints->count : COMPLAINTS_MAX;
+    for (size_t i = 0; i < kept; i++) {
+        if (strcmp(complaints->rows[i].field, field) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool complaints_about(const struct complaints *complaints, ...) {
+    va_list names;
+    bool found = false;
+    va_start(names, complaints);
+    for (const char *name; !found && (name = va_arg(names, const char *)) != NULL;) {
+        found = complained(complaints, name);
+    }
+    va_end(names);
+    return found;
+}
+
 static bool limited(const struct field *field) {
     return field->min < field->max;
 }

@@ -91,6 +91,10 @@ struct complaints {
 void complaints_add(struct complaints *complaints, const char *field, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/** Has one of these fields (names, NULL last) been complained of? What depends on it need not be
+    looked at then. */
+bool complaints_about(const struct complaints *complaints, ...) __attribute__((sentinel));
+
 struct json_value;
 
 /** A parameter struct being filled from a request. */

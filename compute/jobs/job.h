@@ -139,7 +139,9 @@ struct job_type {
 
     /** Cross-field checks and normalisation (may rewrite `auto` values). Complains of bad fields.
         `input` has as many rows as the kind has inputs; `data` is their block (SERIES: the arrays),
-        or NULL. Front thread; bounded time. */
+        or NULL. Also called where fields were complained of already, so that all is said at once:
+        they hold what they would if they had not been given, and what depends on them is passed
+       over (complaints_about). Front thread; bounded time. */
     void (*check)(void *params, const struct input *input, const uint8_t *data, enum format format,
                   const struct limits *limits, struct complaints *complaints);
     /** What the front tells in the header Kiln-Input beside a result that is not JSON: the columns

@@ -34,6 +34,9 @@ const char *planes_dtype(enum sample sample) {
 
 void planes_check(const struct input *input, const char *name, const struct limits *limits,
                   struct complaints *complaints) {
+    if (complaints_about(complaints, "image", NULL)) {
+        return;
+    }
     if (!input || input->kind != INPUT_IMAGE || input->size == 0) {
         complaints_add(complaints, name,
                        "is missing; send an image as the request body, or as a base64 text");

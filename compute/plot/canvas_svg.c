@@ -155,7 +155,7 @@ static void canvas_text(struct canvas *canvas, const struct font *font, double x
 
 /* ---- the curve ---- */
 
-struct point {
+struct svg_point {
     double x, y;   /* pixels */
     uint64_t at;   /* index */
     uint64_t gaps; /* before it */
@@ -165,17 +165,17 @@ struct point {
 struct strip {
     long number;
     bool empty;
-    struct point first, high, low, last;
+    struct svg_point first, high, low, last;
 };
 
-struct pen {
+struct svg_pen {
     struct text *svg;
     double floor_y; /* of the area below the curve; NaN for the curve itself */
     bool down;
     uint64_t at, gaps; /* of the last point */
 };
 
-static void pen_lift(struct pen *pen) {
+static void pen_lift(struct svg_pen *pen) {
     if (pen->down && !isnan(pen->floor_y)) {
         number_put(pen->svg, "V", pen->floor_y);
         text_string(pen->svg, "z");
@@ -183,7 +183,7 @@ static void pen_lift(struct pen *pen) {
     pen->down = false;
 }
 
-static void pen_point(struct pen *pen, const struct point *point) {
+static void pen_point(struct svg_pen *pen, const struct svg_point *point) {
     if (pen->down && pen->at == point->at) {
         return;
     }
@@ -203,7 +203,7 @@ static void pen_point(struct pen *pen, const struct point *point) {
     pen->at = point->at;
 }
 
-static void strip_flush(struct strip *strip, struct pen *pen) {
+static void strip_flush(struct strip *strip, struct svg_pen *pen) {
     if (strip->empty) {
         return;
     }
@@ -219,7 +219,7 @@ static void strip_flush(struct strip *strip, struct pen *pen) {
     strip->empty = true;
 }
 
-static void strip_include(struct strip *strip, const struct point *point) {
+static void strip_include(struct strip *strip, const struct svg_point *point) {
     if (strip->empty) {
         strip->first = strip->high = strip->low = *point;
     }
@@ -236,7 +236,7 @@ static void strip_include(struct strip *strip, const struct point *point) {
 /* Data of a path: the curve, or with a floor the area below it. */
 static void curve_put(struct text *svg, const struct plot *plot, const struct plot_frame *frame,
                       double floor_y) {
-    struct pen pen = {.svg = svg, .floor_y = floor_y};
+    struct svg_pen pen = {.svg = svg, .floor_y = floor_y};
     struct strip strip = {.empty = true};
     uint64_t gaps = 0;
     for (uint64_t i = 0; i < plot->count; i++) {
@@ -245,10 +245,10 @@ static void curve_put(struct text *svg, const struct plot *plot, const struct pl
             gaps++;
             continue;
         }
-        struct point point = {.x = fmax(-COORDINATE, fmin(COORDINATE, x)),
-                              .y = plot_frame_y(frame, plot->y[i]),
-                              .at = i,
-                              .gaps = gaps};
+        struct svg_point point = {.x = fmax(-COORDINATE, fmin(COORDINATE, x)),
+                                  .y = plot_frame_y(frame, plot->y[i]),
+                                  .at = i,
+                                  .gaps = gaps};
         long number = (long)floor((point.x - frame->left) * STRIPS);
         if (number != strip.number) {
             strip_flush(&strip, &pen);

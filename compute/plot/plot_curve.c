@@ -15,12 +15,12 @@
 #define POINTS_MARKED 12 /* columns a point, from which on single points get a disc */
 
 /* Vertical span in pixels (down); empty where low > high. */
-struct span {
+struct curve_span {
     float top, bottom;
 };
 
 size_t plot_curve_bytes(uint32_t width) {
-    return (size_t)width * STRIPS * sizeof(struct span) * 2 +
+    return (size_t)width * STRIPS * sizeof(struct curve_span) * 2 +
            2 * (PLOT_SIDE_MAX + 2) * sizeof(float);
 }
 
@@ -35,7 +35,7 @@ double plot_frame_y(const struct plot_frame *frame, double y) {
     return frame->bottom - part * (frame->bottom - frame->top);
 }
 
-static void span_include(struct span *span, double y) {
+static void span_include(struct curve_span *span, double y) {
     if (y < span->top)
         span->top = (float)y;
     if (y > span->bottom)
@@ -43,19 +43,19 @@ static void span_include(struct span *span, double y) {
 }
 
 /* Strips of the frame's columns, the first at pixel `column`. */
-struct strips {
-    struct span *spans;
+struct curve_strips {
+    struct curve_span *spans;
     long count;
     double column;
 };
 
-static long strip_at(const struct strips *strips, double x) {
+static long strip_at(const struct curve_strips *strips, double x) {
     double at = floor((x - strips->column) * STRIPS);
     return at < 0 ? 0 : at >= (double)strips->count ? strips->count - 1 : (long)at;
 }
 
 /* One piece of the polyline, x0 ≤ x1. */
-static void strips_piece(struct strips *strips, double x0, double y0, double x1, double y1) {
+static void strips_piece(struct curve_strips *strips, double x0, double y0, double x1, double y1) {
     long from = strip_at(strips, x0), to = strip_at(strips, x1);
     span_include(&strips->spans[from], y0);
     span_include(&strips->spans[to], y1);
@@ -72,10 +72,10 @@ double plot_point_x(const struct plot *plot, uint64_t i) {
     return plot->x ? plot->x[i] : plot->x0 + (double)i * plot->dx;
 }
 
-static void strips_collect(struct strips *strips, const struct plot *plot,
+static void strips_collect(struct curve_strips *strips, const struct plot *plot,
                            const struct plot_frame *frame) {
     for (long i = 0; i < strips->count; i++)
-        strips->spans[i] = (struct span){INFINITY, -INFINITY};
+        strips->spans[i] = (struct curve_span){INFINITY, -INFINITY};
     double last_x = 0, last_y = NAN;
     for (uint64_t i = 0; i < plot->count; i++) {
         double x = plot_frame_x(frame, plot_point_x(plot, i));
@@ -90,10 +90,10 @@ static void strips_collect(struct strips *strips, const struct plot *plot,
 }
 
 /* A round pen of `radius` pixels moved along the spans. */
-static void strips_widen(const struct strips *thin, struct span *wide, double radius) {
+static void strips_widen(const struct curve_strips *thin, struct curve_span *wide, double radius) {
     long reach = (long)(radius * STRIPS);
     for (long i = 0; i < thin->count; i++) {
-        struct span span = {INFINITY, -INFINITY};
+        struct curve_span span = {INFINITY, -INFINITY};
         for (long d = -reach; d <= reach; d++) {
             long at = i + d;
             if (at < 0 || at >= thin->count || thin->spans[at].top > thin->spans[at].bottom)
@@ -125,7 +125,7 @@ static void column_add(float *ends, float *steps, double top, double bottom, dou
 }
 
 /* Covers one pixel column with its strips' spans, or with the area from them down to `floor_y`. */
-static void column_cover(struct raster *raster, uint32_t x, const struct span *spans,
+static void column_cover(struct raster *raster, uint32_t x, const struct curve_span *spans,
                          const double *floor_y, float *rows) {
     float *ends = rows, *steps = rows + PLOT_SIDE_MAX + 2;
     for (uint32_t y = 0; y <= raster->height; y++)
@@ -155,9 +155,9 @@ static void points_mark(const struct plot *plot, const struct plot_frame *frame,
 void plot_curve_draw(const struct plot *plot, const struct plot_frame *frame, struct raster *raster,
                      struct color accent, double stroke, void *memory) {
     uint32_t first = (uint32_t)frame->left, end = (uint32_t)ceil(frame->right);
-    struct strips strips = {
+    struct curve_strips strips = {
         .spans = memory, .count = (long)(end - first) * STRIPS, .column = (double)first};
-    struct span *wide = strips.spans + strips.count;
+    struct curve_span *wide = strips.spans + strips.count;
     float *rows = (float *)(wide + strips.count);
     strips_collect(&strips, plot, frame);
     for (uint32_t x = first; x < end; x++)

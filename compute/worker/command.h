@@ -20,12 +20,12 @@ struct command {
     uint32_t magic;
     int32_t type; /* index in job_types */
     struct job_id id;
-    uint32_t place, generation; /* echoed in the answer: where the front looks for the job */
-    int32_t format;                      /* enum format */
-    int32_t attempt;                     /* 0, or 1 after a worker died with it */
-    uint64_t submitted_ns;               /* clock_ns at submission */
-    uint64_t started_ns;                 /* clock_ns when sent: queue = started - submitted */
-    uint64_t data_offset, data_size;     /* input block in the arena; size 0: none */
+    uint32_t place, generation;      /* echoed in the answer: where the front looks for the job */
+    int32_t format;                  /* enum format */
+    int32_t attempt;                 /* 0, or 1 after a worker died with it */
+    uint64_t submitted_ns;           /* clock_ns at submission */
+    uint64_t started_ns;             /* clock_ns when sent: queue = started - submitted */
+    uint64_t data_offset, data_size; /* input block in the arena; size 0: none */
     uint64_t result_offset, result_size; /* result block in the arena */
     uint64_t control_offset;             /* arena offset of the slot's struct control */
     struct trace trace;                  /* as in the job, for the worker's log */

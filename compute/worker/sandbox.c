@@ -155,11 +155,15 @@ static int program_install(const struct program *program, unsigned flags) {
 /* ---- files ---- */
 
 #define READS (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define WRITES                                                                                     \
+    (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_FILE |                              \
+     LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_DIR)
 
 /* Descriptors of what sandbox_file names, opened while it may be. */
 static int file_fds[SANDBOX_FILES];
 static size_t file_count;
 static bool files_closed;
+static int written_fd = -1; /* of sandbox_files_below */
 
 void sandbox_file(const char *path) {
     int fd = path[0] != '\0' && file_count < SANDBOX_FILES ? open(path, O_PATH | O_CLOEXEC) : -1;
@@ -192,13 +196,17 @@ void sandbox_folder_of(const char *path) {
     }
 }
 
+void sandbox_files_below(const char *folder) {
+    written_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
 bool sandbox_files_closed(void) {
     return files_closed;
 }
 
-static bool rule_add(int rules, int fd) {
+static bool rule_add(int rules, int fd, uint64_t access) {
     struct stat status;
-    struct landlock_path_beneath_attr rule = {.allowed_access = READS, .parent_fd = fd};
+    struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
     if (fd < 0 || fstat(fd, &status) != 0) {
         return true; /* it is not there: nothing to be allowed */
     }
@@ -208,18 +216,23 @@ static bool rule_add(int rules, int fd) {
     return syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) == 0;
 }
 
-static bool rules_add(int rules, const char *const *paths) {
+static bool rules_add(int rules, const char *const *paths, bool writes) {
     bool good = true;
     for (; *paths != NULL && good; paths++) {
         int fd = open(*paths, O_PATH | O_CLOEXEC);
-        good = rule_add(rules, fd);
+        good = rule_add(rules, fd, READS);
         if (fd >= 0) {
             close(fd);
         }
     }
     for (; file_count > 0; file_count--) {
-        good = rule_add(rules, file_fds[file_count - 1]) && good;
+        good = rule_add(rules, file_fds[file_count - 1], READS) && good;
         close(file_fds[file_count - 1]);
+    }
+    if (written_fd >= 0 && writes) {
+        good = rule_add(rules, written_fd, READS | WRITES) && good;
+        close(written_fd);
+        written_fd = -1;
     }
     return good;
 }
@@ -232,12 +245,13 @@ static bool domain_enter(enum sandbox_profile profile) {
     const char *const *readable = sandbox_readable[profile];
     const struct landlock_ruleset_attr handled = {
         .handled_access_fs = LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
-                             LANDLOCK_ACCESS_FS_MAKE_BLOCK | (readable != NULL ? READS : 0)};
+                             LANDLOCK_ACCESS_FS_MAKE_BLOCK | (readable != NULL ? READS : 0) |
+                             (profile == SANDBOX_STORE ? WRITES : 0)};
     int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0);
     if (rules < 0) {
         return false;
     }
-    bool done = (readable == NULL || rules_add(rules, readable)) &&
+    bool done = (readable == NULL || rules_add(rules, readable, profile == SANDBOX_STORE)) &&
                 prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
                 syscall(SYS_landlock_restrict_self, rules, 0) == 0;
     close(rules);
@@ -346,7 +360,8 @@ enum sandbox_state sandbox_enter(enum sandbox_profile profile) {
         return state;
     }
     program_make(&program, profile, state == SANDBOX_REPORT);
-    bool domain = profile == SANDBOX_CPU || profile == SANDBOX_CUDA || profile == SANDBOX_OPENING;
+    bool domain = profile == SANDBOX_CPU || profile == SANDBOX_CUDA || profile == SANDBOX_OPENING ||
+                  profile == SANDBOX_STORE;
     bool apart = state == SANDBOX_ON && domain && domain_enter(profile);
     bool done =
         state == SANDBOX_REPORT ? report_enter(&program) : program_install(&program, 0) == 0;

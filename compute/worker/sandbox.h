@@ -6,10 +6,10 @@
  * so that libraries degrade; one that no part of the program could ever want, and an intruder
  * would, ends the process with SIGSYS. The kernel judges (seccomp), no code of ours runs.
  *
- * Front and workers on the CPU may open what a second list names and nothing else (Landlock, Linux
- * 5.13 on): figures of the system, and the folder of the key file. The kernel also keeps a process
- * in such a domain away from all outside it. Where it has no Landlock, a worker on the CPU gives up
- * opening files once it is ready (SANDBOX_SHUT).
+ * Front, store and workers on the CPU may open what a second list names and nothing else (Landlock,
+ * Linux 5.13 on): figures of the system, and the folder of the key file. The kernel also keeps a
+ * process in such a domain away from all outside it. Where it has no Landlock, a worker on the CPU
+ * gives up opening files once it is ready (SANDBOX_SHUT).
  *
  * KILN_SANDBOX in the environment (--sandbox, which children inherit): "on", also where it is not
  * set; "off"; "report": nothing is refused, and every call that would have been is logged once.
@@ -31,6 +31,7 @@ enum sandbox_profile {
     SANDBOX_CPU,     /* worker on the CPU: reads figures, computes, answers */
     SANDBOX_SHUT,    /* the same without opening anything */
     SANDBOX_CUDA,    /* worker on a GPU: also what its driver needs */
+    SANDBOX_STORE,   /* the store: files in its directory, and nothing else */
     SANDBOX_PROFILES
 };
 
@@ -51,6 +52,9 @@ void sandbox_file(const char *path);
 /** The same for the folder that a file lies in, and the one that it leads to as a link, so that
     another file may take its place; in the root folder for the file alone. */
 void sandbox_folder_of(const char *path);
+/** Lets the next sandbox_enter of the store read and write all in a folder, without making devices
+    or programs of it. */
+void sandbox_files_below(const char *folder);
 /** Whether files are closed to this process but for those lists. */
 bool sandbox_files_closed(void);
 

@@ -232,6 +232,32 @@ static const struct sandbox_call *const cuda_lists[] = {
     other_drivers, other_drivers_old, own_end, threads, NULL,
 };
 
+/* ---- the store: its socket and the arena are there before it starts ---- */
+
+static const struct sandbox_call store[] = {
+    /* its directory: a database with its log, files that are written, renamed, swept */
+    ANY(openat), ANY(pwrite64), ANY(fsync), ANY(fdatasync), ANY(ftruncate), ANY(renameat),
+    ANY(renameat2), ANY(unlinkat), ANY(mkdirat), ANY(getdents64), ANY(fchmod),
+    /* locks of the database */
+    ANY(fcntl),
+    /* how much room there is, and the ballast */
+    ANY(statfs), ANY(fstatfs), ANY(fallocate), ANY(getcwd),
+    /* results that are handed over without a file */
+    ANY(memfd_create), END};
+
+static const struct sandbox_call store_old[] = {
+#ifdef __x86_64__
+    ANY(open), ANY(rename), ANY(unlink), ANY(mkdir),
+#endif
+    END};
+
+static const struct sandbox_call *const store_lists[] = {common, common_old, no_code, own_end,
+                                                         store,  store_old,  NULL};
+
+/* Besides its directory: the time of log lines, seeds. */
+static const char *const store_files[] = {"/proc/self", "/dev/urandom", "/etc/localtime",
+                                          "/usr/share/zoneinfo", NULL};
+
 /* ---- the spawner ----
 
    Children inherit its filter and can only narrow it further, so it holds all that a worker needs
@@ -241,6 +267,8 @@ static const struct sandbox_call spawner[] = {
     /* starting programs, and looking after them: no namespaces */
     BITS(clone, 1, NEW_SPACES, 0), ANY(execve), ANY(pidfd_open), ANY(kill), ANY(tgkill),
     ANY(pidfd_send_signal),
+    /* names of the store's files; the rest of what it needs drivers need as well */
+    ANY(renameat),
     /* the worker's own list, on top of this one */
     ANY(seccomp), ANY(landlock_create_ruleset), ANY(landlock_add_rule), ANY(landlock_restrict_self),
     END};
@@ -260,11 +288,13 @@ const struct sandbox_call *const *const sandbox_allowed[SANDBOX_PROFILES] = {
     [SANDBOX_OPENING] = opening_lists, [SANDBOX_FRONT] = front_lists,
     [SANDBOX_SPAWNER] = spawner_lists, [SANDBOX_CPU] = cpu_lists,
     [SANDBOX_SHUT] = shut_lists,       [SANDBOX_CUDA] = cuda_lists,
+    [SANDBOX_STORE] = store_lists,
 };
 
 const char *const *const sandbox_readable[SANDBOX_PROFILES] = {
     [SANDBOX_OPENING] = opening_files, /* and so the front: a domain stays */
     [SANDBOX_CPU] = cpu_files,
+    [SANDBOX_STORE] = store_files,
 };
 
 /* ---- what nothing here would ever do ---- */

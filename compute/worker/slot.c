@@ -200,7 +200,7 @@ static void serve(struct worker *worker, struct stream *stream) {
         }
         size_t count = commands_unpack(commands, (size_t)size);
         if (count == 0) {
-            log_error("a packet of %zd bytes was ignored", size);
+            log_error("invalid packet of %zd bytes from the front: ignored", size);
             continue;
         }
         ORDER_ACQUIRE(worker);

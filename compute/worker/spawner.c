@@ -247,7 +247,7 @@ int spawner_run(void) {
         }
     }
     if (state < 0) {
-        log_error("the front asked for something that makes no sense");
+        log_error("spawner: invalid request from the front");
     }
     return state < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -50,7 +50,7 @@ static struct thread_pool *pool_start(void) {
     struct thread_pool *pool = NULL;
     int width = thread_pool_processors();
     if (width > 1 && thread_pool_create(width < 8 ? width : 8, &pool) != KILN_OK) {
-        log_warning("no threads to help the slots");
+        log_warning("the thread pool could not be started: each job runs on one thread");
     }
     return pool;
 }

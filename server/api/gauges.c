@@ -6,7 +6,8 @@
 #include "compute/codecs/json.h"
 #include "compute/core/log.h"
 #include "server/api/metrics.h"
-#include "server/cache/result_reuse.h"
+#include "server/jobs/dispatcher.h"
+#include "server/jobs/result_reuse.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -348,16 +349,16 @@ static void process_print(struct text *text, struct service *service) {
 
 void gauges_print(struct http_request *request, struct text *text) {
     struct service *service = request->service;
-    struct dispatch *dispatch = service_enter(service);
+    struct dispatch *dispatch = dispatcher_enter(service->dispatcher);
     metrics_print(text);
     if (dispatch != NULL) {
         queue_print(text, dispatch);
         devices_print(text, dispatch);
-        service_leave(service);
+        dispatcher_leave(service->dispatcher);
     }
     arena_print(text, service->arena);
-    if (service->reuse != NULL) {
-        cache_print(text, service->reuse);
+    if (service->jobs->reuse != NULL) {
+        cache_print(text, service->jobs->reuse);
     }
     access_print(service->access, text);
     process_print(text, service);

@@ -9,7 +9,7 @@
 #ifndef KILN_SERVER_API_GAUGES_H
 #define KILN_SERVER_API_GAUGES_H
 
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 void gauges_print(struct http_request *request, struct text *text);
 

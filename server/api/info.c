@@ -7,6 +7,7 @@
 #include "server/api/gauges.h"
 #include "server/http/problem.h"
 #include "server/http/reply.h"
+#include "server/jobs/dispatcher.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,10 +46,10 @@ static void ready_print(struct http_request *request, struct text *text) {
 
 enum MHD_Result info_ready(struct http_request *request) {
     char why[256] = "";
-    struct dispatch *dispatch = service_enter(request->service);
+    struct dispatch *dispatch = dispatcher_enter(request->service->dispatcher);
     bool ready = dispatch != NULL && dispatch_ready(dispatch, why, sizeof why);
     if (dispatch != NULL) {
-        service_leave(request->service);
+        dispatcher_leave(request->service->dispatcher);
     }
     if (dispatch == NULL || atomic_load(&request->service->draining)) {
         return problem_reply(request, KILN_DRAINING, "The daemon is shutting down.");
@@ -61,8 +62,8 @@ enum MHD_Result info_ready(struct http_request *request) {
 
 static enum MHD_Result document_reply(struct http_request *request, const char *media,
                                       const char *text, const char *end) {
-    struct MHD_Response *response = reply_constant(text, (size_t)(end - text));
-    reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
+    struct MHD_Response *response = response_constant(text, (size_t)(end - text));
+    response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-cache");
     return reply_send(request, MHD_HTTP_OK, media, response);
 }
 
@@ -108,11 +109,11 @@ static void device_print(const struct device_view *view, void *context) {
 
 static void devices_print(struct http_request *request, struct text *text) {
     struct list list = {text, false};
-    struct dispatch *dispatch = service_enter(request->service);
+    struct dispatch *dispatch = dispatcher_enter(request->service->dispatcher);
     text_string(text, "{\"devices\":[");
     if (dispatch != NULL) {
         dispatch_devices(dispatch, device_print, &list);
-        service_leave(request->service);
+        dispatcher_leave(request->service->dispatcher);
     }
     text_string(text, "]}\n");
 }

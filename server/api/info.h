@@ -6,7 +6,7 @@
 #ifndef KILN_SERVER_API_INFO_H
 #define KILN_SERVER_API_INFO_H
 
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 enum MHD_Result info_health(struct http_request *request);
 enum MHD_Result info_ready(struct http_request *request);

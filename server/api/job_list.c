@@ -8,10 +8,11 @@
 #include "server/api/job_list.h"
 
 #include "compute/codecs/pairs.h"
+#include "server/http/authorization.h"
 #include "server/http/problem.h"
 #include "server/http/reply.h"
+#include "server/jobs/jobs.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define JSON_MEDIA "application/json"
@@ -21,8 +22,6 @@ struct list {
     struct text *text;
     const struct http_request *request;
     bool any;
-    struct job_view *early; /* those that were being prepared when the list was begun */
-    size_t early_count, moved;
 };
 
 static void optional_print(struct text *text, const char *value) {
@@ -35,7 +34,7 @@ static void optional_print(struct text *text, const char *value) {
 
 /* Whose names of requests this request may know: its key's, or (0) everybody's. */
 static uint32_t owner_asked(const struct http_request *request) {
-    return access_allows(request, SCOPE_ADMIN) ? 0 : access_owner(request);
+    return authorization_allows(request, SCOPE_ADMIN) ? 0 : authorization_owner(request);
 }
 
 static void view_print(const struct http_request *request, struct text *text,
@@ -59,22 +58,11 @@ static void view_print(const struct http_request *request, struct text *text,
     text_string(text, "}");
 }
 
-static void element_print(const struct job_view *view, struct list *list) {
+static void element_print(const struct job_view *view, void *context) {
+    struct list *list = context;
     text_string(list->text, list->any ? ",\n" : "");
     list->any = true;
     view_print(list->request, list->text, view);
-}
-
-/* One that waits or runs. It may have been prepared a moment ago. */
-static void submitted_print(const struct job_view *view, void *context) {
-    struct list *list = context;
-    for (size_t i = 0; i < list->early_count; i++) {
-        if (job_id_equal(&list->early[i].id, &view->id)) {
-            list->early[i].id = (struct job_id){{0}};
-            list->moved++;
-        }
-    }
-    element_print(view, list);
 }
 
 /* ---- what is asked for ---- */
@@ -128,7 +116,8 @@ static void pair_read(struct job_filter *filter, unsigned *seen, const char *nam
 }
 
 /* The values stay in the request's own text. */
-static enum kiln_status filter_read(struct http_request *request, struct job_filter *filter) {
+static enum kiln_status filter_read(struct http_request *request, struct job_filter *filter,
+                                    struct complaints *wrong) {
     char *at = request->url.query, *end = at != NULL ? at + strlen(at) : NULL;
     char *name, *value;
     unsigned seen = 0;
@@ -136,17 +125,17 @@ static enum kiln_status filter_read(struct http_request *request, struct job_fil
     *filter = (struct job_filter){.owner = owner_asked(request)};
     while (at != NULL && !broken && pair_next(&at, end, &name, &value, &broken)) {
         if (!broken) {
-            pair_read(filter, &seen, name, value, &request->complaints);
+            pair_read(filter, &seen, name, value, wrong);
         }
     }
     if (broken) {
-        request->complaints.count = 0;
+        wrong->count = 0;
         return request_fault(request, KILN_MALFORMED,
                              "The query has a broken escape, a NUL or a control character.");
     }
-    if (request->complaints.count > 0) {
-        return request_fault(request, KILN_INVALID, "%zu parameter%s cannot be used.",
-                             request->complaints.count, request->complaints.count == 1 ? "" : "s");
+    if (wrong->count > 0) {
+        return request_fault(request, KILN_INVALID, "%zu parameter%s cannot be used.", wrong->count,
+                             wrong->count == 1 ? "" : "s");
     }
     return KILN_OK;
 }
@@ -154,44 +143,28 @@ static enum kiln_status filter_read(struct http_request *request, struct job_fil
 /* The printer may be called again with more room, when the query has been taken apart already. */
 static _Thread_local struct job_filter asked;
 
-/* Those that are being read and have not been submitted since, where the others have left room. */
-static void early_print(struct list *list, size_t printed) {
-    for (size_t i = 0; i < list->early_count && printed < DISPATCH_JOBS_MAX; i++) {
-        if (!job_id_empty(&list->early[i].id)) {
-            element_print(&list->early[i], list);
-            printed++;
-        }
-    }
-}
-
-/* A job goes from the loader to the dispatcher, so they are asked in this order. */
 static void list_print(struct http_request *request, struct text *text) {
-    struct job_view *early = calloc(DISPATCH_JOBS_MAX, sizeof *early);
-    struct list list = {.text = text, .request = request, .early = early};
-    size_t total = 0, reading;
-    if (early == NULL) {
-        text->full = true; /* no memory: there is no answer to give */
-        return;
-    }
-    reading = preparing_list(&request->service->preparing, &asked, early, DISPATCH_JOBS_MAX);
-    list.early_count = reading < DISPATCH_JOBS_MAX ? reading : DISPATCH_JOBS_MAX;
-    struct dispatch *dispatch = service_enter(request->service);
+    struct jobs *jobs = request->service->jobs;
+    struct list list = {.text = text, .request = request};
+    size_t total = 0;
     text_string(text, "{\"jobs\":[");
-    if (dispatch != NULL) {
-        if (dispatch_jobs(dispatch, &asked, submitted_print, &list, &total) != KILN_OK) {
+    if (jobs_enter(jobs)) {
+        if (jobs_list(jobs, &asked, element_print, &list, &total) != KILN_OK) {
             text->full = true; /* no memory: there is no answer to give */
         }
-        service_leave(request->service);
+        jobs_leave(jobs);
     }
-    early_print(&list, total);
-    total += reading - list.moved;
-    free(early);
     text_format(text, "],\"total\":%zu}\n", total);
 }
 
-enum MHD_Result active_list(struct http_request *request) {
-    if (filter_read(request, &asked) != KILN_OK) {
-        return problem_send(request);
+enum MHD_Result job_list_all(struct http_request *request) {
+    struct complaints wrong;
+    wrong.count = 0;
+    if (filter_read(request, &asked, &wrong) != KILN_OK) {
+        request->complaints = &wrong;
+        enum MHD_Result sent = problem_send(request);
+        request->complaints = NULL;
+        return sent;
     }
     return reply_print(request, MHD_HTTP_OK, JSON_MEDIA, list_print);
 }
@@ -204,39 +177,46 @@ static enum MHD_Result view_reply(struct http_request *request, const struct job
     text_init(&text, bytes, sizeof bytes);
     view_print(request, &text, view);
     text_string(&text, "\n");
-    struct MHD_Response *response = reply_copy(bytes, text.size);
-    reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    struct MHD_Response *response = response_copy(bytes, text.size);
+    response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
     return reply_send(request, MHD_HTTP_OK, JSON_MEDIA, response);
 }
 
-enum MHD_Result active_job(struct http_request *request) {
+/* What there is to say against it; KILN_OK with a view of the job, which is cancelled if that is
+   asked for. */
+static enum kiln_status job_take(struct http_request *request, struct job_view *view) {
+    struct jobs *jobs = request->service->jobs;
     const char *name = request->match.captures[0];
     struct job_id id;
-    bool cancel = request->method == METHOD_DELETE;
+    if (!job_id_parse(name, strlen(name), &id) || !jobs_find(jobs, &id, view)) {
+        return KILN_NOT_FOUND;
+    }
+    if (request->method != METHOD_DELETE) {
+        return KILN_OK;
+    }
+    if (!authorization_allows(request, SCOPE_ADMIN) &&
+        view->owner != authorization_owner(request)) {
+        return KILN_FORBIDDEN;
+    }
+    return jobs_cancel(jobs, &id) ? KILN_OK : KILN_NOT_FOUND; /* it may have ended just now */
+}
+
+enum MHD_Result job_list_one(struct http_request *request) {
     struct job_view view;
-    struct dispatch *dispatch = service_enter(request->service);
-    if (dispatch == NULL) {
+    if (!jobs_enter(request->service->jobs)) {
         return problem_reply(request, KILN_DRAINING, "The daemon is shutting down.");
     }
-    bool named = job_id_parse(name, strlen(name), &id);
-    struct preparing *preparing = &request->service->preparing;
-    bool early = named && preparing_job(preparing, &id, &view);
-    bool found = early || (named && dispatch_job(dispatch, &id, &view));
-    bool foreign = found && cancel && !access_allows(request, SCOPE_ADMIN) &&
-                   view.owner != access_owner(request);
-    if (cancel && found && !foreign) {
-        /* it may have been submitted, or have ended, just now */
-        found = (early && preparing_revoke(preparing, &id)) ||
-                dispatch_cancel(dispatch, &id) == KILN_OK;
-    }
-    service_leave(request->service);
-    if (foreign) {
-        return problem_reply(request, KILN_FORBIDDEN,
+    enum kiln_status status = job_take(request, &view);
+    jobs_leave(request->service->jobs);
+    switch (status) {
+    case KILN_FORBIDDEN:
+        return problem_reply(request, status,
                              "The job is another key's: to cancel it takes the scope admin.");
+    case KILN_NOT_FOUND:
+        return problem_reply(request, status, "No job with this id is waiting or running.");
+    default:
+        return request->method == METHOD_DELETE
+                   ? reply_send(request, MHD_HTTP_NO_CONTENT, NULL, response_constant("", 0))
+                   : view_reply(request, &view);
     }
-    if (!found) {
-        return problem_reply(request, KILN_NOT_FOUND, "No job with this id is waiting or running.");
-    }
-    return cancel ? reply_send(request, MHD_HTTP_NO_CONTENT, NULL, reply_constant("", 0))
-                  : view_reply(request, &view);
 }

@@ -8,7 +8,7 @@
 
 #include "compute/core/text.h"
 #include "compute/core/timing.h"
-#include "server/http/router.h"
+#include "server/http/request/router.h"
 
 /** One finished request. `http` 0: the client went away before there was an answer. */
 void metrics_request(const struct route *route, enum method method, int http, double seconds);

@@ -6,7 +6,7 @@
 #ifndef KILN_SERVER_API_PAGES_H
 #define KILN_SERVER_API_PAGES_H
 
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 enum MHD_Result page_index(struct http_request *request);
 enum MHD_Result page_problems(struct http_request *request);

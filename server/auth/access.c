@@ -1,20 +1,17 @@
 /*
- * access.c: the one check that every request passes, and what it adds to answers.
+ * access.c: the one check that every request passes, and what is counted of it.
  */
 #include "server/auth/access.h"
 
 #include "compute/core/log.h"
 #include "server/auth/throttle.h"
-#include "server/http/reply.h"
-#include "server/http/request.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-enum refusal {
+enum refusal_reason {
     REFUSED_MISSING,
     REFUSED_UNKNOWN,
     REFUSED_SCOPE,
@@ -28,7 +25,7 @@ static const char *const refusal_names[] = {"missing", "unknown",     "scope",
 
 struct access {
     struct keyring *keyring;
-    struct auth_throttle *strangers;
+    struct auth_throttle *throttle;
     _Atomic uint64_t refusals[REFUSALS];
     /* as of the last load, for metrics on any thread */
     _Atomic uint64_t keys, loaded, refused;
@@ -46,9 +43,9 @@ struct access *access_create(const char *path, uint64_t guesses, char *why, size
     char reason[256] = "no memory";
     struct access *access = calloc(1, sizeof *access);
     if (access != NULL) {
-        access->strangers = auth_throttle_create(guesses);
+        access->throttle = auth_throttle_create(guesses);
     }
-    if (access == NULL || access->strangers == NULL ||
+    if (access == NULL || access->throttle == NULL ||
         (access->keyring = keyring_create(path, reason, sizeof reason)) == NULL) {
         snprintf(why, why_size, "--keys %.200s: %s", path, reason);
         access_destroy(access);
@@ -61,7 +58,7 @@ struct access *access_create(const char *path, uint64_t guesses, char *why, size
 void access_destroy(struct access *access) {
     if (access != NULL) {
         keyring_destroy(access->keyring);
-        auth_throttle_destroy(access->strangers);
+        auth_throttle_destroy(access->throttle);
         free(access);
     }
 }
@@ -80,105 +77,75 @@ void access_reload(struct access *access) {
 
 /* ---- the check ---- */
 
-struct headers {
-    const char *value;
-    int count;
-};
-
-static enum MHD_Result header_see(void *context, enum MHD_ValueKind kind, const char *name,
-                                  const char *value) {
-    struct headers *headers = context;
-    (void)kind;
-    if (strcasecmp(name, MHD_HTTP_HEADER_AUTHORIZATION) == 0) {
-        headers->value = value;
-        headers->count++;
-    }
-    return MHD_YES;
-}
-
-static enum kiln_status refuse(struct http_request *request, enum refusal refusal,
-                               enum kiln_status status, const char *detail) {
-    atomic_fetch_add(&request->service->access->refusals[refusal], 1);
-    return request_fault(request, status, "%s", detail);
-}
-
-/* Any one of these is enough. */
-static unsigned scopes_wanted(const struct http_request *request) {
-    unsigned scope = request->match.route->scope;
-    return request->method == METHOD_DELETE && scope != SCOPE_OPEN ? SCOPE_COMPUTE | SCOPE_ADMIN
-                                                                   : scope;
+static enum kiln_status refuse(struct access *access, enum refusal_reason reason,
+                               enum kiln_status status, struct refusal *refusal,
+                               const char *detail) {
+    atomic_fetch_add(&access->refusals[reason], 1);
+    snprintf(refusal->detail, sizeof refusal->detail, "%s", detail);
+    return status;
 }
 
 /* An unknown key, or one of too many: then the connection ends too, so that each guess takes one.
  */
-static enum kiln_status stranger_refuse(struct http_request *request, const char *detail) {
-    struct address address = address_of(NULL);
-    if (request->client != NULL) {
-        address = client_address(request->client);
+static enum kiln_status unknown_refuse(struct access *access, const struct credentials *sent,
+                                       struct pass *pass, struct refusal *refusal,
+                                       const char *detail) {
+    if (auth_throttle_pass(access->throttle, sent->address, sent->now_ns, &pass->quota.wait_s)) {
+        return refuse(access, REFUSED_UNKNOWN, KILN_UNAUTHORIZED, refusal, detail);
     }
-    if (auth_throttle_pass(request->service->access->strangers, address, request->started_ns,
-                           &request->pass.quota.wait_s)) {
-        return refuse(request, REFUSED_UNKNOWN, KILN_UNAUTHORIZED, detail);
-    }
-    request->close = true;
-    return refuse(request, REFUSED_GUESSING, KILN_LIMITED,
+    refusal->close = true;
+    return refuse(access, REFUSED_GUESSING, KILN_LIMITED, refusal,
                   "Too many unknown keys from this address.");
 }
 
-static enum kiln_status grant_find(struct http_request *request) {
-    struct headers headers = {NULL, 0};
+static enum kiln_status grant_find(struct access *access, const struct credentials *sent,
+                                   struct pass *pass, struct refusal *refusal) {
     const char *token;
     size_t size;
-    MHD_get_connection_values(request->connection, MHD_HEADER_KIND, header_see, &headers);
-    if (headers.count == 0) {
-        return refuse(request, REFUSED_MISSING, KILN_UNAUTHORIZED,
+    if (sent->count == 0) {
+        return refuse(access, REFUSED_MISSING, KILN_UNAUTHORIZED, refusal,
                       "This address needs a key: send \"Authorization: Bearer …\".");
     }
-    if (headers.count > 1 || headers.value == NULL || !bearer_read(headers.value, &token, &size)) {
-        return stranger_refuse(request,
-                               "The Authorization header is not one \"Bearer\" and a key.");
+    if (sent->count > 1 || sent->value == NULL || !bearer_read(sent->value, &token, &size)) {
+        return unknown_refuse(access, sent, pass, refusal,
+                              "The Authorization header is not one \"Bearer\" and a key.");
     }
-    request->pass.grant = keyring_find(request->service->access->keyring, token, size);
-    if (request->pass.grant == NULL) {
-        return stranger_refuse(request, "This daemon does not know the key.");
+    pass->grant = keyring_find(access->keyring, token, size);
+    if (pass->grant == NULL) {
+        return unknown_refuse(access, sent, pass, refusal, "This daemon does not know the key.");
     }
     return KILN_OK;
 }
 
-enum kiln_status access_check(struct http_request *request) {
-    struct pass *pass = &request->pass;
-    if (request->service->access == NULL || request->match.route->scope == SCOPE_OPEN) {
-        return KILN_OK;
-    }
-    enum kiln_status status = grant_find(request);
+enum kiln_status access_check(struct access *access, const struct credentials *sent,
+                              unsigned wanted, struct pass *pass, struct refusal *refusal) {
+    enum kiln_status status = grant_find(access, sent, pass, refusal);
     if (status != KILN_OK) {
         return status;
     }
     const struct key *key = &pass->grant->key;
     struct meter *meter = pass->grant->meter;
     if (key->rate > 0 && !bucket_take(&meter->bucket, pass->grant->step_ns, key->burst,
-                                      request->started_ns, &pass->quota)) {
-        return refuse(request, REFUSED_RATE, KILN_LIMITED,
+                                      sent->now_ns, &pass->quota)) {
+        return refuse(access, REFUSED_RATE, KILN_LIMITED, refusal,
                       "The rate limit of this key is reached.");
     }
-    unsigned wanted = scopes_wanted(request);
     if ((key->scopes & wanted) == 0) {
         char scopes[32], detail[96];
         scopes_print(wanted, scopes, sizeof scopes);
         snprintf(detail, sizeof detail, "This needs a key with the scope %s.",
                  wanted == (SCOPE_COMPUTE | SCOPE_ADMIN) ? "compute or admin" : scopes);
-        return refuse(request, REFUSED_SCOPE, KILN_FORBIDDEN, detail);
+        return refuse(access, REFUSED_SCOPE, KILN_FORBIDDEN, refusal, detail);
     }
     if (key->concurrency > 0 && !running_enter(&meter->running, key->concurrency)) {
-        return refuse(request, REFUSED_RUNNING, KILN_LIMITED,
+        return refuse(access, REFUSED_RUNNING, KILN_LIMITED, refusal,
                       "The concurrency limit of this key is reached.");
     }
     pass->running = key->concurrency > 0;
     return KILN_OK;
 }
 
-void access_end(struct http_request *request) {
-    struct pass *pass = &request->pass;
+void pass_end(struct pass *pass) {
     if (pass->running) {
         running_leave(&pass->grant->meter->running);
     }
@@ -186,75 +153,19 @@ void access_end(struct http_request *request) {
     *pass = (struct pass){.grant = NULL};
 }
 
-uint32_t access_owner(const struct http_request *request) {
-    return request->pass.grant != NULL ? request->pass.grant->meter->owner : 0;
+uint32_t pass_owner(const struct pass *pass) {
+    return pass->grant != NULL ? pass->grant->meter->owner : 0;
 }
 
-bool access_allows(const struct http_request *request, unsigned scope) {
-    const struct grant *grant = request->pass.grant;
-    return request->service->access == NULL || (grant != NULL && (grant->key.scopes & scope) != 0);
+bool pass_limited(const struct pass *pass) {
+    return pass->grant != NULL && pass->grant->policy[0] != '\0';
 }
 
-/* ---- answers ---- */
-
-bool access_tells(const struct http_request *request) {
-    return request->pass.grant != NULL && request->pass.grant->policy[0] != '\0';
+bool access_allows(const struct access *access, const struct pass *pass, unsigned scope) {
+    return access == NULL || (pass->grant != NULL && (pass->grant->key.scopes & scope) != 0);
 }
 
-static void limits_headers(const struct pass *pass, struct MHD_Response *response) {
-    const struct grant *grant = pass->grant;
-    char bytes[128] = "";
-    struct text text;
-    text_init(&text, bytes, sizeof bytes);
-    if (grant->key.rate > 0) {
-        text_format(&text, "\"rate\";r=%" PRIu64 ";t=%" PRIu64, pass->quota.left,
-                    pass->quota.full_s);
-    }
-    if (grant->key.concurrency > 0) {
-        uint64_t running = atomic_load_explicit(&grant->meter->running, memory_order_relaxed);
-        text_format(&text, "%s\"concurrency\";r=%" PRIu64, grant->key.rate > 0 ? ", " : "",
-                    running < grant->key.concurrency ? grant->key.concurrency - running : 0);
-    }
-    reply_header(response, "RateLimit-Policy", "%s", grant->policy);
-    reply_header(response, "RateLimit", "%.*s", (int)text.size, bytes);
-}
-
-static void refusal_headers(const struct http_request *request, int http,
-                            struct MHD_Response *response) {
-    uint64_t wait = request->pass.quota.wait_s;
-    bool sent = request_header(request, MHD_HTTP_HEADER_AUTHORIZATION) != NULL;
-    char scopes[32];
-    switch (http) {
-    case MHD_HTTP_UNAUTHORIZED:
-        reply_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer realm=\"kiln\"%s",
-                     sent ? ", error=\"invalid_token\"" : "");
-        break;
-    case MHD_HTTP_FORBIDDEN:
-        scopes_print(scopes_wanted(request) & ~request->pass.grant->key.scopes, scopes,
-                     sizeof scopes);
-        for (char *comma = scopes; (comma = strchr(comma, ',')) != NULL;) {
-            *comma = ' ';
-        }
-        reply_header(response, MHD_HTTP_HEADER_WWW_AUTHENTICATE,
-                     "Bearer realm=\"kiln\", error=\"insufficient_scope\", scope=\"%s\"", scopes);
-        break;
-    case MHD_HTTP_TOO_MANY_REQUESTS:
-        reply_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "%" PRIu64, wait > 0 ? wait : 1);
-        break;
-    default:
-        break;
-    }
-}
-
-void access_headers(const struct http_request *request, int http, struct MHD_Response *response) {
-    if (request->service->access == NULL) {
-        return;
-    }
-    if (access_tells(request)) {
-        limits_headers(&request->pass, response);
-    }
-    refusal_headers(request, http, response);
-}
+/* ---- metrics ---- */
 
 void access_print(struct access *access, struct text *text) {
     if (access == NULL) {

@@ -4,9 +4,9 @@
  * Without --keys everybody may ask for everything. With it, every address but the open ones
  * (health, pages, the API's description: SCOPE_OPEN in the route table) needs a key with the scope
  * of its route. The order of refusals: no key or an unknown one 401, unknown ones
- * too often from one address 429 (throttle.h), rate 429, scope 403, concurrency 429. An answer to
- * a key with limits tells them (RateLimit-Policy, RateLimit).
+ * too often from one address 429 (throttle.h), rate 429, scope 403, concurrency 429.
  *
+ * No request is known here: what one sent comes as values, what it may do goes out as its pass.
  * Neither keys nor their hashes are ever logged; refusals are counted, by reason.
  *
  * Threads: the event loops; access_create, _reload, _destroy the main thread.
@@ -17,16 +17,28 @@
 #include "compute/core/status.h"
 #include "compute/core/text.h"
 #include "server/auth/keyring.h"
-
-#include <microhttpd.h>
+#include "server/core/address.h"
 
 struct access;
-struct http_request;
+
+/** What a request brings to be let in. */
+struct credentials {
+    const char *value; /* of the last Authorization header; NULL for none */
+    int count;         /* of such headers */
+    struct address address;
+    uint64_t now_ns;
+};
+
+/** What a refusal says besides its status. */
+struct refusal {
+    char detail[96]; /* a sentence */
+    bool close;      /* the connection is to end */
+};
 
 /** A request's leave; zeroed: none, or none needed. */
 struct pass {
     struct grant *grant;
-    struct quota quota; /* of its rate, if it has one */
+    struct quota quota; /* of its rate, if it has one; refused: `wait_s` */
     bool running;       /* counts in the meter */
 };
 
@@ -38,18 +50,20 @@ void access_destroy(struct access *access);
 /** Reads the file again and logs how that went. */
 void access_reload(struct access *access);
 
-/** Once the route is known, before the body is read: KILN_OK, or the fault noted. */
-enum kiln_status access_check(struct http_request *request);
-/** Ends the request's pass. */
-void access_end(struct http_request *request);
-/** Whether access_headers adds anything that is of this request alone. */
-bool access_tells(const struct http_request *request);
-/** Adds limits, and what a refusal says, to an answer with this status. */
-void access_headers(const struct http_request *request, int http, struct MHD_Response *response);
+/** Lets a request in that needs a key with any of the scopes `wanted`: KILN_OK with its pass, which
+    may hold a grant after a refusal too. */
+enum kiln_status access_check(struct access *access, const struct credentials *sent,
+                              unsigned wanted, struct pass *pass, struct refusal *refusal);
+/** Whether a request with this pass may do to others' things what needs this scope; all may where
+    `access` is NULL. */
+bool access_allows(const struct access *access, const struct pass *pass, unsigned scope);
+
+/** Ends a pass, which may be zeroed. */
+void pass_end(struct pass *pass);
 /** Number of the key's id, for what it owns; 0 without keys. */
-uint32_t access_owner(const struct http_request *request);
-/** Whether the request may do to others' things what needs this scope. */
-bool access_allows(const struct http_request *request, unsigned scope);
+uint32_t pass_owner(const struct pass *pass);
+/** Whether the key has limits, which answers tell. */
+bool pass_limited(const struct pass *pass);
 
 /** Metrics. NULL is allowed for `access`. */
 void access_print(struct access *access, struct text *text);

@@ -3,6 +3,7 @@
  */
 #include "server/auth/keys.h"
 
+#include "compute/core/words.h"
 #include "server/auth/rate_limit.h"
 
 #include <errno.h>
@@ -75,23 +76,15 @@ bool bearer_read(const char *header, const char **token, size_t *size) {
 
 bool scopes_parse(const char *text, size_t size, unsigned *scopes) {
     *scopes = 0;
-    for (size_t at = 0; at <= size;) {
-        size_t length = 0;
-        while (at + length < size && text[at + length] != ',') {
-            length++;
-        }
+    for (struct words words = words_of(text, size); words_next(&words);) {
         unsigned scope = 0;
         for (size_t i = 0; i < SCOPES; i++) {
-            if (strlen(scope_rows[i].name) == length &&
-                memcmp(scope_rows[i].name, text + at, length) == 0) {
-                scope = scope_rows[i].scope;
-            }
+            scope |= words_at(&words, scope_rows[i].name) ? scope_rows[i].scope : 0;
         }
         if (scope == 0 || (*scopes & scope) != 0) {
             return false;
         }
         *scopes |= scope;
-        at += length + 1;
     }
     return true;
 }

@@ -11,7 +11,9 @@
 #ifndef KILN_SERVER_AUTH_THROTTLE_H
 #define KILN_SERVER_AUTH_THROTTLE_H
 
-#include "server/http/connection_limit.h"
+#include "server/core/address.h"
+
+#include <stdbool.h>
 
 struct auth_throttle;
 

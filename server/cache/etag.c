@@ -4,7 +4,7 @@
 #include "server/cache/etag.h"
 
 #include "compute/core/text.h"
-#include "server/service.h"
+#include "server/core/service.h"
 
 #include <stdio.h>
 #include <string.h>

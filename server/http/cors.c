@@ -3,8 +3,9 @@
  */
 #include "server/http/cors.h"
 
-#include "server/http/reply.h"
-#include "server/http/request.h"
+#include "compute/core/words.h"
+#include "server/http/request/request.h"
+#include "server/http/response.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ struct cors {
     bool any;
     size_t count;
     const char *origins[CORS_ORIGINS_MAX];
+    size_t used; /* bytes of text */
     char text[CORS_LIST_MAX];
 };
 
@@ -28,25 +30,23 @@ static bool origin_valid(const char *origin) {
            rest[3 + strspn(rest + 3, host)] == '\0' && rest[strlen(rest) - 1] != ':';
 }
 
-static bool origins_split(struct cors *cors, char *why, size_t why_size) {
-    char *at = cors->text;
-    for (char *origin = strsep(&at, ","); origin != NULL; origin = strsep(&at, ",")) {
-        origin += strspn(origin, " ");
-        origin[strcspn(origin, " ")] = '\0';
-        if (strcmp(origin, "*") == 0 && cors->count == 0 && at == NULL) {
-            cors->any = true;
-        } else if (!origin_valid(origin)) {
-            snprintf(why, why_size,
-                     "--cors-origin: \"%.80s\" is not an origin: scheme://host or "
-                     "scheme://host:port in lower case; or * alone",
-                     origin);
-            return false;
-        } else if (cors->count == CORS_ORIGINS_MAX) {
-            snprintf(why, why_size, "--cors-origin: at most %d origins", CORS_ORIGINS_MAX);
-            return false;
-        } else {
-            cors->origins[cors->count++] = origin;
-        }
+static bool origin_add(struct cors *cors, const struct words *item, char *why, size_t why_size) {
+    char *origin = cors->text + cors->used;
+    snprintf(origin, sizeof cors->text - cors->used, "%.*s", (int)item->size, item->word);
+    cors->used += item->size + 1; /* no more than the list, which fits */
+    if (strcmp(origin, "*") == 0 && cors->count == 0 && item->rest == NULL) {
+        cors->any = true;
+    } else if (!origin_valid(origin)) {
+        snprintf(why, why_size,
+                 "--cors-origin: \"%.80s\" is not an origin: scheme://host or "
+                 "scheme://host:port in lower case; or * alone",
+                 origin);
+        return false;
+    } else if (cors->count == CORS_ORIGINS_MAX) {
+        snprintf(why, why_size, "--cors-origin: at most %d origins", CORS_ORIGINS_MAX);
+        return false;
+    } else {
+        cors->origins[cors->count++] = origin;
     }
     return true;
 }
@@ -58,10 +58,11 @@ struct cors *cors_create(const char *list, char *why, size_t why_size) {
         free(cors);
         return NULL;
     }
-    strcpy(cors->text, list);
-    if (!origins_split(cors, why, why_size)) {
-        free(cors);
-        return NULL;
+    for (struct words items = words_of(list, strlen(list)); words_next(&items);) {
+        if (!origin_add(cors, &items, why, why_size)) {
+            free(cors);
+            return NULL;
+        }
     }
     return cors;
 }
@@ -78,24 +79,20 @@ bool cors_allows(const struct cors *cors, const char *origin) {
     return found;
 }
 
-bool cors_tells(const struct http_request *request) {
-    return request->service->cors != NULL;
-}
-
 /* True where the asking page may read the answer. */
 static bool origin_header(const struct http_request *request, struct MHD_Response *response) {
     const struct cors *cors = request->service->cors;
     const char *origin = request_header(request, MHD_HTTP_HEADER_ORIGIN);
     if (cors->any) {
-        reply_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, "*");
+        response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, "*");
         return true;
     }
     /* without an Origin too: caches must not give that answer to a page */
-    reply_header(response, MHD_HTTP_HEADER_VARY, "Origin");
+    response_header(response, MHD_HTTP_HEADER_VARY, "Origin");
     if (origin == NULL || !cors_allows(cors, origin)) {
         return false;
     }
-    reply_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, "%s", origin);
+    response_header(response, MHD_HTTP_HEADER_ACCESS_CONTROL_ALLOW_ORIGIN, "%s", origin);
     return true;
 }
 
@@ -104,15 +101,15 @@ void cors_headers(const struct http_request *request, struct MHD_Response *respo
     if (request->service->cors == NULL || preflight || !origin_header(request, response)) {
         return;
     }
-    reply_header(response, "Access-Control-Expose-Headers",
-                 "Server-Timing, ETag, Age, Cache-Status, Retry-After, Kiln-Device, "
-                 "Kiln-Input, Kiln-Job, Kiln-Joules-Estimate, Kiln-Precision, Kiln-Clamped, "
-                 "Kiln-Scale, Kiln-Converged, Kiln-Convergence, RateLimit, RateLimit-Policy, "
-                 "WWW-Authenticate, X-Request-Id, Traceresponse");
+    response_header(response, "Access-Control-Expose-Headers",
+                    "Server-Timing, ETag, Age, Cache-Status, Retry-After, Kiln-Device, "
+                    "Kiln-Input, Kiln-Job, Kiln-Joules-Estimate, Kiln-Precision, Kiln-Clamped, "
+                    "Kiln-Scale, Kiln-Converged, Kiln-Convergence, RateLimit, RateLimit-Policy, "
+                    "WWW-Authenticate, X-Request-Id, Traceresponse");
     /* browsers show a page of another origin the timings only with this */
     const char *origin = request_header(request, MHD_HTTP_HEADER_ORIGIN);
     if (origin != NULL) {
-        reply_header(response, "Timing-Allow-Origin", "%s", origin);
+        response_header(response, "Timing-Allow-Origin", "%s", origin);
     }
 }
 
@@ -121,9 +118,10 @@ void cors_preflight(const struct http_request *request, const char *methods,
     if (request->service->cors == NULL || !origin_header(request, response)) {
         return;
     }
-    reply_header(response, "Access-Control-Allow-Methods", "%s", methods);
-    reply_header(response, "Access-Control-Allow-Headers",
-                 "Authorization, Content-Type, Accept, Cache-Control, If-None-Match, Traceparent, "
-                 "Tracestate, X-Request-Id");
-    reply_header(response, "Access-Control-Max-Age", "%d", PREFLIGHT_SECONDS);
+    response_header(response, "Access-Control-Allow-Methods", "%s", methods);
+    response_header(
+        response, "Access-Control-Allow-Headers",
+        "Authorization, Content-Type, Accept, Cache-Control, If-None-Match, Traceparent, "
+        "Tracestate, X-Request-Id");
+    response_header(response, "Access-Control-Max-Age", "%d", PREFLIGHT_SECONDS);
 }

@@ -27,8 +27,6 @@ void cors_destroy(struct cors *cors);
 /** Whether the list has this origin, byte for byte. */
 bool cors_allows(const struct cors *cors, const char *origin);
 
-/** Whether cors_headers adds anything. */
-bool cors_tells(const struct http_request *request);
 /** Adds what lets the asking page read the answer. */
 void cors_headers(const struct http_request *request, struct MHD_Response *response);
 /** Adds the answer to a preflight; `methods` as in Allow. */

@@ -5,7 +5,7 @@
 
 #include "server/http/cors.h"
 #include "server/http/origin.h"
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 #include <string.h>
 #include <strings.h>

@@ -3,6 +3,8 @@
  */
 #include "server/http/hosts.h"
 
+#include "compute/core/words.h"
+
 #include <arpa/inet.h>
 #include <stddef.h>
 #include <string.h>
@@ -38,18 +40,11 @@ static bool is_local(const char *name, size_t size) {
 }
 
 static bool is_listed(const char *list, const char *name, size_t size) {
-    while (*list != '\0') {
-        list += strspn(list, " \t");
-        size_t whole = strcspn(list, ","), length = whole;
-        while (length > 0 && (list[length - 1] == ' ' || list[length - 1] == '\t')) {
-            length--;
-        }
-        if ((length == 1 && *list == '*') ||
-            (length == size && strncasecmp(list, name, size) == 0)) {
+    for (struct words names = words_of(list, strlen(list)); words_next(&names);) {
+        if (words_at(&names, "*") ||
+            (names.size == size && strncasecmp(names.word, name, size) == 0)) {
             return true;
         }
-        list += whole;
-        list += *list == ',' ? 1 : 0;
     }
     return false;
 }

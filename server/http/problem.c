@@ -3,6 +3,7 @@
  */
 #include "server/http/problem.h"
 
+#include "compute/jobs/field.h"
 #include "server/http/reply.h"
 
 #include <stdarg.h>
@@ -46,15 +47,15 @@ static void problem_print(struct http_request *request, struct text *text) {
     text_format(text, "{\"type\":\"/problems/%s\"", row->slug);
     member_print(text, "title", row->title);
     text_format(text, ",\"status\":%d", row->http);
-    if (request->detail[0] != '\0') {
+    if (request->detail != NULL && request->detail[0] != '\0') {
         member_print(text, "detail", request->detail);
     }
-    if (request->complaints.count > 0) {
-        errors_print(text, &request->complaints);
+    if (request->complaints != NULL && request->complaints->count > 0) {
+        errors_print(text, request->complaints);
     }
-    if (!job_id_empty(&request->job.id)) {
+    if (!job_id_empty(&request->job)) {
         char id[JOB_ID_TEXT];
-        job_id_print(&request->job.id, id);
+        job_id_print(&request->job, id);
         member_print(text, "job", id);
     }
     text_string(text, "}\n");
@@ -65,24 +66,24 @@ enum MHD_Result problem_send(struct http_request *request) {
     struct text text;
     text_init(&text, bytes, sizeof bytes);
     problem_print(request, &text);
-    struct MHD_Response *response = reply_copy(bytes, text.size);
-    reply_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    reply_secure(response, "default-src 'none'; frame-ancestors 'none'");
+    struct MHD_Response *response = response_copy(bytes, text.size);
+    response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    response_secure(response, "default-src 'none'; frame-ancestors 'none'");
     for (size_t i = 0; i < sizeof retries / sizeof retries[0]; i++) {
         if (retries[i].status == request->fault) {
-            reply_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "%d", retries[i].seconds);
+            response_header(response, MHD_HTTP_HEADER_RETRY_AFTER, "%d", retries[i].seconds);
         }
     }
     if (request->fault == KILN_METHOD) {
         char allow[64];
         route_allow(request->match.route, allow, sizeof allow);
-        reply_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
+        response_header(response, MHD_HTTP_HEADER_ALLOW, "%s", allow);
     }
-    if (request->fault == KILN_PRECONDITION) {
-        reply_header(response, MHD_HTTP_HEADER_ETAG, "%s", request->etag);
+    if (request->etag != NULL) {
+        response_header(response, MHD_HTTP_HEADER_ETAG, "%s", request->etag);
     }
     if (request->fault == KILN_NOT_ACCEPTABLE) {
-        reply_header(response, MHD_HTTP_HEADER_VARY, "Accept");
+        response_header(response, MHD_HTTP_HEADER_VARY, "Accept");
     }
     return reply_send(request, status_row(request->fault)->http, PROBLEM_MEDIA, response);
 }
@@ -91,8 +92,7 @@ enum MHD_Result problem_reply(struct http_request *request, enum kiln_status sta
                               const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(request->detail, sizeof request->detail, format, arguments);
+    request_fault_with(request, status, format, arguments);
     va_end(arguments);
-    request->fault = status;
     return problem_send(request);
 }

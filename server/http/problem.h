@@ -6,7 +6,7 @@
 #ifndef KILN_SERVER_HTTP_PROBLEM_H
 #define KILN_SERVER_HTTP_PROBLEM_H
 
-#include "server/http/request.h"
+#include "server/http/request/request.h"
 
 #define PROBLEM_MEDIA "application/problem+json"
 

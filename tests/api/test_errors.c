@@ -337,6 +337,47 @@ static void all_at_once(void **state) {
     answer_free(&answer);
 }
 
+/* What a kind and this daemon's limits have against a request comes with the bad fields, and
+   nothing is made up of those. */
+static void limits_at_once(void **state) {
+    static const struct {
+        const char *path, *type, *body, *fields;
+    } rows[] = {
+        {"/v1/mandelbrot?max_iter=100001&colormap=none&xmin=left&xmax=-3", JSON, "{\"width\":0}",
+         "colormap xmin width max_iter "},
+        {"/v1/mandelbrot?max_iter=100001&device=tpu:0&format=csv&width=9", JSON, "{}",
+         "device max_iter format "},
+        {"/v1/jacobi?iterations=100001&bits=7", "image/x-portable-graymap", "P5 1 1 255\na",
+         "bits iterations "},
+        {"/v1/jacobi?iterations=100001&bits=7", JSON, "{\"image\":\"?\"}",
+         "bits image iterations "},
+        {"/v1/lombscargle?normalization=none&f0=1&df=1&nf=5001", JSON,
+         "{\"t\":[1,2,3,4],\"y\":[1,2,3]}", "normalization nf "},
+        {"/v1/lombscargle?maximum_frequency=-1&samples_per_peak=1e6", JSON,
+         "{\"t\":[1,1,1],\"y\":\"?\"}", "maximum_frequency y "},
+        {"/v1/lombscargle?nterms=0&false_alarm=naive&fit_mean=false&center_data=false", "text/csv",
+         "t,y\n1,2\n2,3\n", "nterms false_alarm "},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct request request = {
+            .path = rows[i].path, .type = rows[i].type, .body = rows[i].body};
+        struct answer answer;
+        char fields[256] = "";
+        const cJSON *row;
+        session_ask(session, &request, &answer);
+        assert_problem(&answer, 422, "errors");
+        cJSON *document = cJSON_Parse(answer.body);
+        cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(document, "errors")) {
+            strcat(fields, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(row, "field")));
+            strcat(fields, " ");
+        }
+        assert_string_equal(fields, rows[i].fields);
+        cJSON_Delete(document);
+        answer_free(&answer);
+    }
+}
+
 /* More bad fields than are listed: bounded answer, counted rest; names that need escaping. */
 static void many_bad_fields(void **state) {
     (void)state;
@@ -592,6 +633,7 @@ int main(void) {
         cmocka_unit_test(refused_without_device),
         cmocka_unit_test(allow_header),
         cmocka_unit_test(all_at_once),
+        cmocka_unit_test(limits_at_once),
         cmocka_unit_test(many_bad_fields),
         cmocka_unit_test(broken_image_data),
         cmocka_unit_test(broken_png),

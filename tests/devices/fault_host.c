@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,10 +111,16 @@ static void send_everywhere(const void *bytes, size_t size, int first, int last)
     }
 }
 
+/* An answer for the job itself, with a result that cannot be. What it has to name stands in the
+   command, of which the parameters are a part. */
 static enum kiln_status forge(struct task *task) {
+    const struct command *command =
+        (const void *)((const char *)task->params - offsetof(struct command, params));
     const struct answer answer = {.magic = COMMAND_MAGIC,
                                   .status = KILN_OK,
                                   .id = task->id,
+                                  .place = command->place,
+                                  .generation = command->generation,
                                   .result_size = task->capacity + ((uint64_t)1 << 40),
                                   .gathered = 1};
     send_everywhere(&answer, sizeof answer, 3, 3); /* the first one is for jobs */

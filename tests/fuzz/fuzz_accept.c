@@ -4,7 +4,7 @@
  */
 #include "tests/fuzz/expect.h"
 
-#include "server/http/negotiate.h"
+#include "server/jobs/negotiate.h"
 
 #define FORMATS_MAX 6
 

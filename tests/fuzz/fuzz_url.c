@@ -6,7 +6,7 @@
 #include "tests/fuzz/expect.h"
 
 #include "compute/codecs/pairs.h"
-#include "server/http/url.h"
+#include "server/http/request/url.h"
 
 /* Decoded text may have line breaks and tabs, and no other control character. */
 static void decoded_check(const char *text, const char *from, const char *end) {

@@ -8,7 +8,7 @@
  */
 #include "tests/fuzz/expect.h"
 
-#include "server/http/wire.h"
+#include "server/http/wire/wire.h"
 
 #include <stdio.h>
 #include <strings.h>

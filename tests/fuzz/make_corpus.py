@@ -617,8 +617,72 @@ def make_etag():
         save("fuzz_etag", name, data)
 
 
+def make_store_command():
+    """Packets as compute/store/command.c makes them, behind the byte that chooses what they are."""
+    magic = 0x6b73746f72653031
+    job_id = bytes([1]) + bytes(7) + bytes([0, 0, 0, 0, 0, 0, 0, 9])
+
+    def number(*values):
+        return b"".join(struct.pack("<q", value) for value in values)
+
+    def string(value):
+        return struct.pack("<I", len(value)) + value.encode() + b"\0"
+
+    def head(task, ticket=7):
+        return number(magic, ticket, task)
+
+    def record(params='{"width":16}', state=0):
+        return (job_id + bytes(16) + number(0) + string("alice") + string("mandelbrot") + number(3) +
+                string(params) + string("png") + string("image/png") + string("") + string("cpu:0") +
+                string('"tag"') + string("label") + string("https://a.example/") +
+                number(1, state, 1, 1, 0, 0, 5, 1000, 0, 0, 0, 0, 3600000, 0, 0, 4096, 10, 0) +
+                struct.pack("<dd", 1.5, 0.25) + bytes(64) + string("{}") + bytes(24))
+
+    accept = head(1) + number(1) + string("alice") + string("key") + bytes(32) + bytes(16)
+    finish = head(2) + number(1) + job_id + number(1, 2, 0)
+    batch = string("bob") + string("") + bytes(48)
+    files = {
+        "accept": b"\0" + accept + record() + number(100, 5000),
+        "accept-outside": b"\0" + accept + record() + number(65000, 5000),
+        "accept-negative": b"\0" + accept + record() + number(-1, 5),
+        "accept-state": b"\0" + accept + record(state=6) + number(0, 0),
+        "accept-long": b"\0" + accept + record("x" * 16385) + number(0, 0),
+        "batch": b"\0" + head(1) + number(10000) + batch + number(0, 65536),
+        "batch-many": b"\0" + head(1) + number(10001) + batch + number(0, 1),
+        "finish": b"\0" + finish + struct.pack("<d", 0.5) + string("{}") + string("cpu:0") + number(0, 4096),
+        "finish-nan": b"\0" + finish + struct.pack("<d", float("nan")) + string("") + string("") + number(0, 0),
+        "verb": b"\0" + head(2) + number(6) + job_id,
+        "calibrate": b"\0" + head(3) + string("mandelbrot") + string("fp32") + string("cpu:0") +
+                     struct.pack("<ddd", 1e-3, 2e-9, 32),
+        "delivered": b"\0" + head(4) + number(9) + job_id + string("https://a.example/") + number(0, 3, 503),
+        "get": b"\0" + head(5) + job_id + number(0),
+        "open": b"\0" + head(6) + job_id + number(1),
+        "list": b"\0" + head(7) + number(1) + string("alice") + number(0) + string("") + number(0) +
+                string("") + number(63) + bytes(16) + job_id + number(1, 0, 100),
+        "events": b"\0" + head(8) + number(12) + bytes(16) + number(1) + string("alice") + number(1000),
+        "deliveries": b"\0" + head(9) + number(1700000000000, 10),
+        "calibrations": b"\0" + head(10),
+        "stats": b"\0" + head(11),
+        "task": b"\0" + head(12),
+        "magic": b"\0" + number(1, 7, 11),
+        "empty": b"\0",
+        "answer-ready": b"\1" + head(0) + number(0) + bytes(96),
+        "answer-get": b"\1" + head(5) + number(0) + record(),
+        "answer-open": b"\1" + head(6) + number(0) + number(5, 1) + b"bytes",
+        "answer-open-cut": b"\1" + head(6) + number(0) + number(500, 1) + b"bytes",
+        "answer-list": b"\1" + head(7) + number(0) + job_id + number(1, 2) + record() + record(),
+        "answer-list-cut": b"\1" + head(7) + number(0) + job_id + number(1, 3) + record(),
+        "answer-events": b"\1" + head(8) + number(0) + bytes(16) + number(0, 1, 12) + job_id +
+                         string("alice") + number(1000, 6, 2),
+        "lines": b"\2" + b"\1" + (record() + number(0, 5)) * 2,
+        "lines-cut": b"\2" + b"\1" + (record() + number(0, 5)) * 2 + b"x",
+    }
+    for name, data in files.items():
+        save("fuzz_store_command", name, data)
+
+
 if __name__ == "__main__":
     for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
                  make_keys, make_trace, make_wire, make_quantum, make_multipart, make_url, make_accept,
-                 make_etag, make_origin, make_submission):
+                 make_etag, make_origin, make_submission, make_store_command):
         make()

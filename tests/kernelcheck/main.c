@@ -16,9 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct kernel_check *const checks[] = {
-    &stream_check,      &mandelbrot_check, &colorize_check, &jacobi_check,     &laplacian_check,
-    &lombscargle_check, &spectral_check,   &png_check,      &expression_check,
+static const struct kernel_check *const checks[] = {&stream_check,
+#define X(symbol, name, args) &name##_check,
+                                                    KILN_KERNELS(X)
+#undef X
 };
 #define CHECKS (sizeof checks / sizeof checks[0])
 
@@ -117,18 +118,10 @@ static void checks_run(struct check *check, const struct options *options) {
     }
 }
 
-/* Every kernel of the list has a check, and every name asked for exists. */
-static bool names_known(const struct options *options) {
-    bool found = !options->kernel || strcmp(options->kernel, stream_check.name) == 0;
-    for (size_t i = 0; i < KERNEL_COUNT; i++) {
-        bool checked = false;
-        for (size_t k = 0; k < CHECKS; k++)
-            checked |= strcmp(kernel_name((int)i), checks[k]->name) == 0;
-        if (!checked)
-            fprintf(stderr, "kernelcheck: the kernel %s has no check\n", kernel_name((int)i));
-        if (!checked)
-            return false;
-        found = found || strcmp(options->kernel, kernel_name((int)i)) == 0;
+static bool name_known(const struct options *options) {
+    bool found = false;
+    for (size_t i = 0; i < CHECKS; i++) {
+        found = found || selected(options, checks[i]);
     }
     return found;
 }
@@ -140,7 +133,7 @@ int main(int argc, char **argv) {
         if (!taken)
             return usage();
     }
-    if (!names_known(&options))
+    if (!name_known(&options))
         return usage();
     char why[256] = "";
     struct check check = {.seed = options.seed, .quick = options.quick};

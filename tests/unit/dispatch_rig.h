@@ -221,7 +221,7 @@ struct call {
 static pthread_mutex_t rig_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t rig_changed = PTHREAD_COND_INITIALIZER;
 
-static void call_done(struct job *job) {
+static inline void call_done(struct job *job) {
     struct call *call = job->context;
     pthread_mutex_lock(&rig_lock);
     call->done = true;
@@ -230,7 +230,7 @@ static void call_done(struct job *job) {
     pthread_mutex_unlock(&rig_lock);
 }
 
-static void call_init(struct call *call, enum deed deed, int64_t seed, int64_t bytes) {
+static inline void call_init(struct call *call, enum deed deed, int64_t seed, int64_t bytes) {
     *call = (struct call){.job = {.type = &trouble_job, .format = FORMAT_RAW, .watch_fd = -1}};
     const struct trouble_params params = {.deed = deed, .seed = seed, .bytes = bytes};
     memcpy(call->job.params, &params, sizeof params);
@@ -271,12 +271,12 @@ static inline struct trouble_shared *call_share(struct rig *rig, struct call *ca
     return shared;
 }
 
-static void call_submit(struct rig *rig, struct call *call) {
+static inline void call_submit(struct rig *rig, struct call *call) {
     assert_int_equal(dispatch_submit(rig->dispatch, &call->job), KILN_OK);
 }
 
 /* Waits for the end; a minute is no measure but the end of patience. */
-static enum kiln_status call_wait(struct call *call) {
+static inline enum kiln_status call_wait(struct call *call) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += 60;
@@ -292,7 +292,7 @@ static enum kiln_status call_wait(struct call *call) {
     return call->job.status;
 }
 
-static void call_finish(struct rig *rig, struct call *call) {
+static inline void call_finish(struct rig *rig, struct call *call) {
     arena_give(rig->arena, &call->job.body);
     arena_give(rig->arena, &call->job.result);
 }
@@ -387,7 +387,7 @@ static inline void rig_open(struct rig *rig, int slots, int queue, double deadli
 }
 
 /* Ends everything; nothing may be left in the arena. */
-static void rig_close(struct rig *rig) {
+static inline void rig_close(struct rig *rig) {
     struct arena_stats stats;
     dispatch_destroy(rig->dispatch);
     arena_stats(rig->arena, &stats);

@@ -2,7 +2,7 @@
  * test_cache.c: what is kept and what is dropped: room, references, scans, ages, threads.
  */
 #include "server/cache/cache.h"
-#include "server/cache/offload.h"
+#include "server/core/offload.h"
 
 #include <pthread.h>
 #include <sched.h>

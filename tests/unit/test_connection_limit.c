@@ -1,7 +1,7 @@
 /*
  * test_connection_limit.c: connections counted by address: limits, kinds of address, removal.
  */
-#include "server/http/connection_limit.h"
+#include "server/http/connections/connection_limit.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

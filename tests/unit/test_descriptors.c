@@ -2,7 +2,7 @@
  * test_descriptors.c: what is kept back of the limit of open files.
  */
 #include "server/descriptors.h"
-#include "server/http/connections.h"
+#include "server/http/connections/connections.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -338,6 +338,38 @@ static void canaries(void **state) {
     }
 }
 
+/* All that is wrong is said at once; what depends on a bad field is not. */
+static void complaints_together(void **state) {
+    static const struct {
+        const char *type, *query, *fields;
+    } rows[] = {
+        {"mandelbrot", "colormap=nope&max_iter=1000001", "colormap max_iter"},
+        {"mandelbrot", "widht=9&max_iter=1000001&width=65536&height=65536", "widht width max_iter"},
+        {"mandelbrot", "xmin=left&xmax=-3&ymin=2&ymax=1&max_iter=1000001", "xmin max_iter ymax"},
+        {"mandelbrot", "supersample=9&width=65536&height=65536&xmin=1&xmax=1", "supersample xmax"},
+        {"mandelbrot", "max_iter=0&vmin=400&height=0&width=65536", "max_iter height"},
+        {"mandelbrot", "vmax=0&vmin=20&gamma=0&max_iter=1000001", "vmax gamma max_iter"},
+        {"jacobi", "scale=big&method=sweeps&iterations=1000001", "scale iterations"},
+        {"jacobi", "method=swep&iterations=1000001", "method"},
+        {"jacobi", "bits=12&method=exact&tolerance=1", "bits tolerance"},
+        {"laplacian", "offset=x&scale=0", "offset scale"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char told[256] = "";
+        struct rig rig;
+        rig_init(&rig, job_type_find(rows[i].type), FORMAT_PNG, rows[i].query);
+        if (rig.type->input == INPUT_IMAGE)
+            rig_input(&rig, image, sizeof image - 1);
+        rig_check(&rig);
+        for (size_t k = 0; k < rig.complaints.count; k++) {
+            strcat(told, k > 0 ? " " : "");
+            strcat(told, rig.complaints.rows[k].field);
+        }
+        assert_string_equal(told, rows[i].fields);
+    }
+}
+
 /* A plan names the kernels that are launched and no others, so that no device is passed over. */
 static void kernels_planned(void **state) {
     static const struct {
@@ -377,6 +409,7 @@ int main(void) {
         cmocka_unit_test(canonical),
         cmocka_unit_test(tiles_bound),
         cmocka_unit_test(tiles_absent),
+        cmocka_unit_test(complaints_together),
         cmocka_unit_test(canaries),
         cmocka_unit_test(kernels_planned),
     };

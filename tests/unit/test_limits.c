@@ -6,7 +6,7 @@
 #include "job_rig.h"
 
 #include "compute/jobs/lombscargle/lombscargle.h"
-#include "server/options.h"
+#include "server/core/options.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct answer answer;
+static struct load_answer answer;
 
 /* Feeds pieces of `step` bytes; returns how many bytes were taken. */
 static size_t feed(const char *text, size_t size, size_t step, bool bodyless) {

@@ -13,7 +13,7 @@
 
 #define VALUES 20000
 
-static struct histogram histogram, other;
+static struct load_histogram histogram, other;
 static uint64_t values[VALUES];
 static uint64_t state = 88172645463325252u;
 

@@ -164,7 +164,7 @@ static void test_target(void **unused) {
     }
 }
 
-static bool options_of(struct options *options, const char *a, const char *b, const char *c) {
+static bool options_of(struct load_options *options, const char *a, const char *b, const char *c) {
     char *argv[] = {(char *)(uintptr_t) "kiln-bench", (char *)(uintptr_t)a, (char *)(uintptr_t)b,
                     (char *)(uintptr_t)c};
     int argc = c != NULL ? 4 : b != NULL ? 3 : 2;
@@ -172,7 +172,7 @@ static bool options_of(struct options *options, const char *a, const char *b, co
 }
 
 static void test_options(void **unused) {
-    struct options options;
+    struct load_options options;
     (void)unused;
     assert_true(options_of(&options, "--sweep=connections=1,16", "http://h", NULL));
     assert_int_equal(options.step_count, 2);
@@ -248,7 +248,7 @@ static void test_watch(void **unused) {
 
 /* A picture is whole, has no number that is none, and escapes its title. */
 static void test_picture(void **unused) {
-    static struct point points[3];
+    static struct measure_point points[3];
     struct report report = {"a < b & c", "http://h", REPORT_CONNECTIONS, points, 3, 0};
     char text[16384];
     (void)unused;

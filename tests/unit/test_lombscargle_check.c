@@ -127,6 +127,44 @@ static void test_ways_exclude_each_other(void **state) {
     free(series);
 }
 
+/* All that is wrong is said at once; what depends on a bad field is not. */
+static void test_complaints_come_together(void **state) {
+    static const struct {
+        const char *query, *fields;
+        size_t n, ny;
+    } rows[] = {
+        {"normalization=none&f0=0&df=1&nf=1048577", "normalization nf", 9, 9},
+        {"f0=0&df=0&nf=1048577", "df nf", 9, 9},
+        {"f0=-1&nterms=0&minimum_frequency=1", "f0 nterms", 9, 9},
+        {"maximum_frequency=-1", "maximum_frequency", 9, 8},
+        {"f0=0&df=1", "y nf", 9, 8},
+        {"samples_per_peak=0&fit_mean=false&center_data=false&false_alarm=naive",
+         "samples_per_peak false_alarm", 9, 9},
+        {"precision=fp16", "precision y", 9, 0}, /* y is missing */
+        {"precision=fp16&layout=batch", "precision t y", 0, 0},
+        {"precision=fp16&layout=batch", "precision layout", 9, 9},
+        {"layout=batch&false_alarm=baluev&normalization=psd", "layout false_alarm", 9, 9},
+        {"precision=fp16&false_alarm=baluev&normalization=psd", "precision false_alarm", 9, 9},
+        {"missing=dorp&layout=batch", "missing", 9, 9},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct series *series = ruler();
+        struct answer answer;
+        struct input input;
+        char told[256] = "";
+        series->n = rows[i].n;
+        series->ny = rows[i].ny;
+        series_check(series, rows[i].query, &series_limits, data, &input, &answer);
+        for (size_t k = 0; k < answer.complaints.count; k++) {
+            strcat(told, k > 0 ? " " : "");
+            strcat(told, answer.complaints.rows[k].field);
+        }
+        assert_string_equal(told, rows[i].fields);
+        free(series);
+    }
+}
+
 static void test_bad_values(void **state) {
     static const struct {
         const char *field;
@@ -353,6 +391,7 @@ int main(void) {
         cmocka_unit_test(test_automatic_grid),
         cmocka_unit_test(test_grid_is_canonical),
         cmocka_unit_test(test_ways_exclude_each_other),
+        cmocka_unit_test(test_complaints_come_together),
         cmocka_unit_test(test_bad_values),
         cmocka_unit_test(test_bad_shapes),
         cmocka_unit_test(test_bad_ranges),

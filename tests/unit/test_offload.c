@@ -1,7 +1,7 @@
 /*
  * test_offload.c: loads of each kind, from many threads, whose turn it is, and the end.
  */
-#include "server/cache/offload.h"
+#include "server/core/offload.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -2,7 +2,7 @@
  * test_preparing.c: the list of requests that are prepared, what ends them, and that every parser
  * of a body looks for it as often as its length demands.
  */
-#include "server/api/preparing.h"
+#include "server/jobs/preparing.h"
 
 #include "compute/codecs/csv.h"
 #include "compute/codecs/json.h"

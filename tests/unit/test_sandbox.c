@@ -41,12 +41,13 @@
 
 enum { OPEN = 1 << SANDBOX_OPENING, FRONT = 1 << SANDBOX_FRONT };
 enum { SPAWNER = 1 << SANDBOX_SPAWNER, CPU = 1 << SANDBOX_CPU, CUDA = 1 << SANDBOX_CUDA };
-enum { SHUT = 1 << SANDBOX_SHUT };
-enum { WIDE = CUDA | SPAWNER, ALL = OPEN | FRONT | CPU | SHUT | WIDE };
+enum { SHUT = 1 << SANDBOX_SHUT, STORE = 1 << SANDBOX_STORE };
+enum { WIDE = CUDA | SPAWNER, ALL = OPEN | FRONT | CPU | SHUT | STORE | WIDE };
 
 static const char *const names[SANDBOX_PROFILES] = {
     [SANDBOX_OPENING] = "opening", [SANDBOX_FRONT] = "front", [SANDBOX_SPAWNER] = "spawner",
-    [SANDBOX_CPU] = "cpu",         [SANDBOX_SHUT] = "shut",   [SANDBOX_CUDA] = "cuda"};
+    [SANDBOX_CPU] = "cpu",         [SANDBOX_SHUT] = "shut",   [SANDBOX_CUDA] = "cuda",
+    [SANDBOX_STORE] = "store"};
 
 /* What a child says with its exit code, besides an errno. */
 enum { CODE_DONE = 0, CODE_ABSENT = 200 };
@@ -109,11 +110,11 @@ static void each_call_is_allowed_or_refused(void **state) {
     const long parent = (long)getpid(); /* of the children */
     const struct deed deeds[] = {
         {"reading a file", SYS_openat, {AT_FDCWD, PATH, O_RDONLY}, ALL & ~SHUT},
-        {"writing a file", SYS_openat, {AT_FDCWD, PATH, O_WRONLY}, OPEN | WIDE},
-        {"reading and writing a file", SYS_openat, {AT_FDCWD, PATH, O_RDWR}, OPEN | WIDE},
-        {"making a file", SYS_openat, {AT_FDCWD, PATH, O_RDONLY | O_CREAT}, OPEN | WIDE},
-        {"emptying a file", SYS_openat, {AT_FDCWD, PATH, O_RDONLY | O_TRUNC}, OPEN | WIDE},
-        {"a nameless file", SYS_memfd_create, {PATH, 0}, WIDE},
+        {"writing a file", SYS_openat, {AT_FDCWD, PATH, O_WRONLY}, OPEN | STORE | WIDE},
+        {"reading and writing a file", SYS_openat, {AT_FDCWD, PATH, O_RDWR}, OPEN | STORE | WIDE},
+        {"making a file", SYS_openat, {AT_FDCWD, PATH, O_RDONLY | O_CREAT}, OPEN | STORE | WIDE},
+        {"emptying a file", SYS_openat, {AT_FDCWD, PATH, O_RDONLY | O_TRUNC}, OPEN | STORE | WIDE},
+        {"a nameless file", SYS_memfd_create, {PATH, 0}, STORE | WIDE},
         {"memory", SYS_mmap, {0, PAGE, PROT_READ | PROT_WRITE, MAP, -1}, ALL},
         {"memory for code", SYS_mmap, {0, PAGE, PROT_READ | PROT_EXEC, MAP, -1}, WIDE},
         {"nobody's process", SYS_kill, {parent, 0}, SPAWNER},
@@ -356,7 +357,7 @@ static int enter_again(const void *argument) {
 /* Workers are children of a confined spawner and confine themselves further; the front does so in
    two steps. */
 static void the_second_step_narrows_the_first(void **state) {
-    static const enum sandbox_profile workers[] = {SANDBOX_CPU, SANDBOX_CUDA};
+    static const enum sandbox_profile workers[] = {SANDBOX_CPU, SANDBOX_CUDA, SANDBOX_STORE};
     static const enum sandbox_profile front = SANDBOX_FRONT, shut = SANDBOX_SHUT;
     (void)state;
     need_sandbox();
@@ -463,6 +464,43 @@ static void files_are_read_from_a_list(void **state) {
     assert_int_equal(confined(SANDBOX_OPENING, open_named, NULL), CODE_DONE);
     snprintf(path, sizeof path, "rm -r '%s'", folder);
     assert_int_equal(system(path), 0);
+}
+
+/* Of the store: its own folder, to be read and written, and none beside it. */
+static int write_below(const void *argument) {
+    static const char *const others[] = {"/tmp/kiln-sandbox-other", "/etc/kiln", "/dev/null"};
+    const char *own = argument;
+    char path[128];
+    snprintf(path, sizeof path, "%s/file", own);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0 || pwrite(fd, "x", 1, 0) != 1 || fdatasync(fd) != 0) {
+        return 1;
+    }
+    for (size_t i = 0; i < COUNT(others); i++) {
+        if (open(others[i], O_RDWR | O_CREAT | O_CLOEXEC, 0600) >= 0 || errno != EACCES) {
+            return 2;
+        }
+    }
+    if (open_at("/etc/passwd") != EACCES || open_at("/proc/1/status") != EACCES) {
+        return 3;
+    }
+    snprintf(path, sizeof path, "%s/device", own);
+    if (mknod(path, S_IFCHR | 0600, 0x103) == 0) {
+        return 4;
+    }
+    snprintf(path, sizeof path, "%s/file", own);
+    return unlink(path) == 0 ? CODE_DONE : errno;
+}
+
+static void the_store_writes_in_its_folder_only(void **state) {
+    char own[] = "/tmp/kiln-sandbox-XXXXXX";
+    (void)state;
+    need_landlock();
+    assert_non_null(mkdtemp(own));
+    sandbox_files_below(own);
+    assert_int_equal(confined(SANDBOX_STORE, write_below, own), CODE_DONE);
+    assert_int_equal(confined(SANDBOX_STORE, look_into_parent, NULL), EACCES);
+    assert_int_equal(rmdir(own), 0);
 }
 
 static void workers_cannot_look_into_others(void **state) {
@@ -603,6 +641,7 @@ int main(void) {
         cmocka_unit_test(older_threads_are_confined),
         cmocka_unit_test(the_second_step_narrows_the_first),
         cmocka_unit_test(files_are_read_from_a_list),
+        cmocka_unit_test(the_store_writes_in_its_folder_only),
         cmocka_unit_test(workers_cannot_look_into_others),
         cmocka_unit_test(without_the_kernel_there_is_no_sandbox),
         cmocka_unit_test(off_means_off),

@@ -125,12 +125,12 @@ static enum filter filter_least(const uint64_t *sums, unsigned count) {
     return (enum filter)best;
 }
 
-size_t rows_scratch(const struct rows *rows) {
+size_t rows_scratch(const struct png_rows *rows) {
     return rows->swap ? 2 * rows->size : 0;
 }
 
 /* A row in the byte order of PNG; it stays until the one after the next is asked for. */
-static const uint8_t *row_take(const struct rows *rows, size_t y, uint8_t *scratch) {
+static const uint8_t *row_take(const struct png_rows *rows, size_t y, uint8_t *scratch) {
     const uint8_t *row = rows->pixels + y * rows->size;
     if (!rows->swap)
         return row;
@@ -145,7 +145,7 @@ static const uint8_t *row_take(const struct rows *rows, size_t y, uint8_t *scrat
 }
 
 /* One filter for the rows, by a sample of them that have a row above. */
-static enum filter rows_choose(const struct rows *rows, size_t first, size_t count) {
+static enum filter rows_choose(const struct png_rows *rows, size_t first, size_t count) {
     uint64_t sums[FILTER_COUNT] = {0};
     for (size_t y = first + (first == 0); y < first + count; y += SAMPLING) {
         const uint8_t *row = rows->pixels + y * rows->size;
@@ -154,7 +154,8 @@ static enum filter rows_choose(const struct rows *rows, size_t first, size_t cou
     return filter_least(sums, FILTER_UP + 1);
 }
 
-static enum filter row_choose(const struct rows *rows, const uint8_t *row, const uint8_t *above) {
+static enum filter row_choose(const struct png_rows *rows, const uint8_t *row,
+                              const uint8_t *above) {
     uint64_t sums[FILTER_COUNT] = {0};
     unsigned count = rows->choice == FILTERS_ALL ? FILTER_COUNT : FILTER_UP + 1;
     if (!above)
@@ -163,7 +164,7 @@ static enum filter row_choose(const struct rows *rows, const uint8_t *row, const
     return filter_least(sums, count);
 }
 
-void rows_filter(const struct rows *rows, size_t first, size_t count, uint8_t *scratch,
+void rows_filter(const struct png_rows *rows, size_t first, size_t count, uint8_t *scratch,
                  uint8_t *out) {
     enum filter filter = FILTER_NONE, common = FILTER_NONE;
     const uint8_t *above = first > 0 ? row_take(rows, first - 1, scratch) : NULL;

@@ -22,7 +22,7 @@ enum filter_choice {
 };
 
 /** Where rows come from. */
-struct rows {
+struct png_rows {
     const uint8_t *pixels; /* height × size bytes */
     size_t size;           /* bytes of a row */
     size_t step;           /* bytes of a pixel */
@@ -31,11 +31,11 @@ struct rows {
 };
 
 /** Room for what rows_filter keeps in hand, in bytes; 0: none needed. */
-size_t rows_scratch(const struct rows *rows);
+size_t rows_scratch(const struct png_rows *rows);
 
 /** Writes rows [first, first + count), each behind the number of its filter: count × (size + 1)
     bytes. Which filters are chosen depends on these rows and the one above them alone. */
-void rows_filter(const struct rows *rows, size_t first, size_t count, uint8_t *scratch,
+void rows_filter(const struct png_rows *rows, size_t first, size_t count, uint8_t *scratch,
                  uint8_t *out);
 
 #endif

@@ -34,7 +34,7 @@ uint64_t strip_bound(size_t row_size, size_t count, bool indexed) {
     return whole * blocks_bound(PNG_PIECE) + blocks_bound(size % PNG_PIECE);
 }
 
-struct strip_scratch *strip_scratch_create(const struct rows *rows, size_t count) {
+struct strip_scratch *strip_scratch_create(const struct png_rows *rows, size_t count) {
     size_t filtered = BLOCK_BEFORE + count * (rows->size + 1) + BLOCK_BEHIND;
     struct strip_scratch *scratch = malloc(sizeof *scratch + filtered + rows_scratch(rows));
     if (scratch)
@@ -46,7 +46,7 @@ void strip_scratch_destroy(struct strip_scratch *scratch) {
     free(scratch);
 }
 
-size_t strip_write(const struct rows *rows, size_t first, size_t count, bool indexed, bool last,
+size_t strip_write(const struct png_rows *rows, size_t first, size_t count, bool indexed, bool last,
                    struct strip_scratch *scratch, uint32_t *adler, uint8_t *out, size_t room) {
     uint8_t *filtered = scratch->bytes + BLOCK_BEFORE;
     size_t size = count * (rows->size + 1), piece = indexed ? PNG_PIECE : size, written = 0;

@@ -21,14 +21,14 @@ size_t strip_rows(size_t row_size, size_t height, bool indexed);
 uint64_t strip_bound(size_t row_size, size_t count, bool indexed);
 
 /** For strips of `count` rows at most. NULL: no memory. */
-struct strip_scratch *strip_scratch_create(const struct rows *rows, size_t count);
+struct strip_scratch *strip_scratch_create(const struct png_rows *rows, size_t count);
 void strip_scratch_destroy(struct strip_scratch *scratch);
 
 /** Writes rows [first, first + count). `indexed`: rows are indices and filtered with FILTERS_ONE.
     `last`: the stream ends here. `adler` is that of all rows before and becomes that of these, too.
     Returns the bytes written; 0 where they and 8 more, which may be overwritten, are not within
     `room`. */
-size_t strip_write(const struct rows *rows, size_t first, size_t count, bool indexed, bool last,
+size_t strip_write(const struct png_rows *rows, size_t first, size_t count, bool indexed, bool last,
                    struct strip_scratch *scratch, uint32_t *adler, uint8_t *out, size_t room);
 
 #endif

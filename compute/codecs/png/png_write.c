@@ -24,12 +24,12 @@
 #define PALETTE_PIXELS_MIN 4096 /* fewer would not earn the palette back */
 
 /* A picture on its way into a file. */
-struct source {
+struct png_source {
     const struct picture *picture;
     uint8_t *indices; /* made here; NULL: none */
     bool indexed;     /* the rows are indices into `palette` */
     struct palette palette;
-    struct rows rows;
+    struct png_rows rows;
 };
 
 /* Bytes of the filtered rows; 0 on overflow. */
@@ -65,14 +65,14 @@ uint64_t png_bound(uint32_t width, uint32_t height, uint32_t channels, uint32_t 
     return 8 + CHUNK + 13 + TEXTS_MAX + CHUNK + data + CHUNK;
 }
 
-static enum kiln_status source_init(struct source *source, const struct picture *picture) {
+static enum kiln_status source_init(struct png_source *source, const struct picture *picture) {
     size_t pixels = (size_t)picture->width * picture->height;
     size_t step = picture->channels * (picture->depth / 8);
-    *source = (struct source){.picture = picture,
-                              .rows = {.pixels = picture->pixels,
-                                       .size = picture->width * step,
-                                       .step = step,
-                                       .swap = picture->depth == 16}};
+    *source = (struct png_source){.picture = picture,
+                                  .rows = {.pixels = picture->pixels,
+                                           .size = picture->width * step,
+                                           .step = step,
+                                           .swap = picture->depth == 16}};
     if (picture->palette) {
         source->indexed = true;
         source->palette.count = 256;
@@ -96,14 +96,14 @@ static enum kiln_status source_init(struct source *source, const struct picture 
     return KILN_OK;
 }
 
-static void source_finish(struct source *source) {
+static void source_finish(struct png_source *source) {
     free(source->indices);
 }
 
 /* Strips on their way. Each is compressed where it could start if all before it were as long as
    they can be, and then moved up to the end of the one before. */
 struct strips {
-    const struct rows *rows;
+    const struct png_rows *rows;
     bool indexed;
     size_t height, each, count;
     uint8_t *base;  /* where the data of the first may start */
@@ -200,7 +200,7 @@ static uint8_t *staging(const struct output *output, const struct strips *strips
     return *own = malloc(size);
 }
 
-static enum kiln_status fast_write(struct output *output, struct source *source,
+static enum kiln_status fast_write(struct output *output, struct png_source *source,
                                    struct thread_pool *pool) {
     uint8_t *own = NULL;
     size_t size = source->rows.size;
@@ -227,7 +227,7 @@ static enum kiln_status fast_write(struct output *output, struct source *source,
 }
 
 /* All rows, filtered in this way, as a zlib stream; 0 if it does not fit. */
-static size_t rows_deflate(struct libdeflate_compressor *compressor, struct source *source,
+static size_t rows_deflate(struct libdeflate_compressor *compressor, struct png_source *source,
                            enum filter_choice choice, uint8_t *filtered, uint8_t *out,
                            size_t room) {
     size_t size = (source->rows.size + 1) * source->picture->height;
@@ -237,7 +237,7 @@ static size_t rows_deflate(struct libdeflate_compressor *compressor, struct sour
 }
 
 /* Indices are often smaller without a filter, so both ways are tried. */
-static enum kiln_status small_write(struct output *output, struct source *source, int level) {
+static enum kiln_status small_write(struct output *output, struct png_source *source, int level) {
     enum kiln_status status = KILN_NO_MEMORY;
     struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(level);
     uint8_t *other = NULL, *filtered = malloc((source->rows.size + 1) * source->picture->height +
@@ -275,7 +275,7 @@ static enum kiln_status file_write(const struct picture *picture, const struct i
                                    int level, struct thread_pool *pool, uint8_t *out,
                                    uint64_t capacity, uint64_t *size) {
     struct output output = {.bytes = out, .capacity = capacity};
-    struct source source;
+    struct png_source source;
     if (png_bound(picture->width, picture->height, picture->channels, picture->depth) == 0)
         return KILN_INTERNAL;
     enum kiln_status status = source_init(&source, picture);

@@ -30,7 +30,6 @@
 #include "compute/dispatch/queue/group.h"
 #include "compute/dispatch/queue/match.h"
 #include "compute/dispatch/queue/memory.h"
-#include "compute/dispatch/state/packet.h"
 
 #include <stdio.h>
 
@@ -95,7 +94,8 @@ static enum kiln_status queued_send(struct run_queue *queue, struct supervisor *
                                     struct job *job, struct job **next) {
     struct job *group[GROUP_MAX];
     int count = results_take(queue, group, group_find(queue, supervisor, job, group));
-    enum kiln_status status = count > 0 ? packet_send(supervisor, group, count) : KILN_NO_MEMORY;
+    enum kiln_status status =
+        count > 0 ? packets_put(&queue->packets, supervisor, group, count) : KILN_NO_MEMORY;
     if (status != KILN_OK) {
         return status;
     }
@@ -135,7 +135,7 @@ void queue_pump(struct run_queue *queue) {
 static bool sent_at_once(struct run_queue *queue, struct job *job) {
     struct supervisor *supervisor = queue->waiting.count == 0 ? choose(queue, job) : NULL;
     return supervisor != NULL && results_take(queue, &job, 1) == 1 &&
-           packet_send(supervisor, &job, 1) == KILN_OK;
+           packets_put(&queue->packets, supervisor, &job, 1) == KILN_OK;
 }
 
 enum kiln_status queue_take(struct run_queue *queue, struct job *job) {

@@ -23,6 +23,7 @@ struct place {
     struct job *job;
     uint32_t generation;     /* how many jobs have been here, this one included */
     int slot;                /* of the packet that it went in */
+    int before;              /* worker of the job's last run, -1: none */
     struct block orphans[2]; /* of a job that was completed although its worker may still write */
 };
 

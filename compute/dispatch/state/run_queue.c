@@ -3,6 +3,7 @@
  */
 #include "compute/dispatch/state/run_queue.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -17,7 +18,7 @@ enum kiln_status run_queue_init(struct run_queue *queue) {
     pthread_condattr_destroy(&attributes);
     queue->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     queue->supervisors = calloc(DEVICES_MAX, sizeof *queue->supervisors);
-    if (queue->supervisors == NULL) {
+    if (queue->supervisors == NULL || packets_init(&queue->packets) != KILN_OK) {
         return KILN_NO_MEMORY;
     }
     return queue->wake_fd >= 0 && job_ids_init(&queue->ids) ? KILN_OK : KILN_INTERNAL;
@@ -29,6 +30,7 @@ void run_queue_finish(struct run_queue *queue) {
         arena_give(queue->arena, &queue->supervisors[i].reserve);
         free(queue->supervisors[i].description);
     }
+    packets_finish(&queue->packets);
     free(queue->supervisors);
     if (queue->wake_fd >= 0) {
         close(queue->wake_fd);
@@ -39,10 +41,6 @@ void run_queue_finish(struct run_queue *queue) {
 
 void run_queue_lock(struct run_queue *queue) {
     pthread_mutex_lock(&queue->lock);
-}
-
-void run_queue_unlock(struct run_queue *queue) {
-    pthread_mutex_unlock(&queue->lock);
 }
 
 void run_queue_hurry(struct run_queue *queue, uint64_t when) {
@@ -93,6 +91,54 @@ void run_queue_end(struct run_queue *queue, struct job *job, enum kiln_status st
         }
     }
     job_list_push(finished, job);
+}
+
+/* Ends or returns a job that was on its way in a packet which could not be sent. */
+static void unsent_settle(struct run_queue *queue, struct supervisor *supervisor,
+                          struct place *place, struct job *job) {
+    job->worker = place->before;
+    if (supervisor_canary(supervisor, job)) {
+        supervisor_canary_clear(supervisor);
+    } else if (job->state == JOB_RUNNING) {
+        run_queue_return(queue, job);
+    } else {
+        bool cancelled = job->state == JOB_CANCELLING;
+        run_queue_end(queue, job, cancelled ? KILN_CANCELLED : KILN_DEADLINE,
+                      cancelled ? NULL : "the job was stopped at its deadline", &queue->ended);
+    }
+}
+
+/* The socket has not taken a packet: for now, or (`error`) never again. */
+static void packet_return(struct run_queue *queue, const struct packet_target *target, int error) {
+    struct supervisor *supervisor = target->supervisor;
+    run_queue_lock(queue);
+    for (int i = 0; supervisor->process == target->process && i < PLACES_MAX; i++) {
+        struct place *place = &supervisor->flight.place[i];
+        if (place->job != NULL && place->slot == target->slot) {
+            unsent_settle(queue, supervisor, place, in_flight_clear(&supervisor->flight, i));
+        }
+    }
+    if (supervisor->process == target->process && error != EAGAIN && error != ENOBUFS &&
+        error != EINTR) {
+        supervisor_kill(supervisor, "its socket is closed");
+    }
+    queue->starved = true;
+    run_queue_hurry(queue, clock_ns() + 10 * MS);
+    run_queue_unlock(queue);
+    run_queue_wake(queue);
+}
+
+void run_queue_unlock(struct run_queue *queue) {
+    struct packet *packet = packets_take(&queue->packets), *next;
+    pthread_mutex_unlock(&queue->lock);
+    for (; packet != NULL; packet = next) {
+        struct packet_target target = packet->target;
+        next = packet->next;
+        int error = packet_send(&queue->packets, packet);
+        if (error != 0) {
+            packet_return(queue, &target, error);
+        }
+    }
 }
 
 void run_queue_complete(struct run_queue *queue, struct job_list *finished) {

@@ -13,6 +13,7 @@
 #define KILN_COMPUTE_DISPATCH_STATE_RUN_QUEUE_H
 
 #include "compute/dispatch/state/job_list.h"
+#include "compute/dispatch/state/packet.h"
 #include "compute/dispatch/state/supervisor.h"
 
 #include <pthread.h>
@@ -30,6 +31,7 @@ struct run_queue {
 
     struct supervisor *supervisors; /* DEVICES_MAX, of which there are count */
     int count;
+    struct packets packets;  /* that go out when the lock is released */
     struct job_list waiting; /* in the order of submission */
     size_t waiting_max;
     struct job_list ended; /* waiting jobs that were cancelled: the dispatcher's thread completes
@@ -51,6 +53,8 @@ enum kiln_status run_queue_init(struct run_queue *queue);
 void run_queue_finish(struct run_queue *queue);
 
 void run_queue_lock(struct run_queue *queue);
+/** Also sends the packets that were made meanwhile. Jobs of a packet that its socket does not take
+    wait again, as if they had never left. */
 void run_queue_unlock(struct run_queue *queue);
 
 /** Has the thread look at its clocks no later than at `when`. Under the lock; on another thread

@@ -8,9 +8,11 @@
 #include "compute/worker/command.h"
 #include "compute/worker/program.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const state_names[DEVICE_STATE_COUNT] = {
     [DEVICE_UNAVAILABLE] = "unavailable", [DEVICE_OFF] = "off",
@@ -86,6 +88,17 @@ void supervisor_kill(struct supervisor *supervisor, const char *reason) {
     supervisor->phase = WORKER_DYING;
     supervisor->dying_ns = clock_ns();
     program_signal(supervisor->pidfd, SIGKILL);
+}
+
+void supervisor_close_jobs(struct supervisor *supervisor) {
+    if (supervisor->job_fd < 0) {
+        return;
+    }
+    while (atomic_load(&supervisor->sending) > 0) {
+        sched_yield(); /* they do not block */
+    }
+    close(supervisor->job_fd);
+    supervisor->job_fd = -1;
 }
 
 void supervisor_canary_clear(struct supervisor *supervisor) {

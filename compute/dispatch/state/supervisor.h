@@ -2,8 +2,8 @@
  * supervisor.h: what the front knows of one device and of the process that owns it.
  *
  * Threads: under the queue's lock, except names, which are constant, and descriptors, which only
- * the dispatcher's thread opens, reads and closes (closing under the lock: others send on job_fd
- * under it).
+ * the dispatcher's thread opens, reads and closes. Others send on job_fd: what they send is counted
+ * in `sending` under the lock, and the socket is closed when none of it is on its way.
  */
 #ifndef KILN_COMPUTE_DISPATCH_STATE_SUPERVISOR_H
 #define KILN_COMPUTE_DISPATCH_STATE_SUPERVISOR_H
@@ -43,12 +43,15 @@ struct supervisor {
 
     enum worker_phase phase;
     pid_t pid;
-    int pidfd, job_fd, control_fd;                        /* -1: none */
+    int pidfd, job_fd, control_fd; /* -1: none */
+    uint32_t process;              /* how many there have been */
+    atomic_int sending; /* packets that are on their way to job_fd: it stays open for them */
     uint64_t started_ns, notice_ns, dying_ns, respawn_ns; /* of the process */
     uint64_t success_ns;                                  /* last good answer of a job or canary */
     uint64_t ready_ns;                                    /* since when it takes jobs; 0: not yet */
     bool blameless; /* killed for a deadline: the other jobs are no suspects */
     bool failed;    /* said itself that the device cannot be used */
+    bool astray;    /* an answer made no sense: nothing that comes after it is believed */
     int deaths;     /* since window_ns, without a job done between */
     uint64_t window_ns;
 
@@ -82,6 +85,8 @@ void supervisor_describe(struct supervisor *supervisor, const char *text, size_t
 /** Kills the worker; its jobs stay where they are until its death is certain. An empty reason: the
     way it ended will be the reason. Nothing where there is none. */
 void supervisor_kill(struct supervisor *supervisor, const char *reason);
+/** Closes job_fd, under the lock, once nothing is on its way there: a few microseconds. */
+void supervisor_close_jobs(struct supervisor *supervisor);
 /** The canary is out no more. */
 void supervisor_canary_clear(struct supervisor *supervisor);
 

@@ -10,7 +10,6 @@
 #include "compute/dispatch/workers/canary.h"
 
 #include "compute/core/log.h"
-#include "compute/dispatch/state/packet.h"
 #include "compute/jobs/canary.h"
 
 #include <stdio.h>
@@ -71,17 +70,17 @@ void canary_send_locked(struct workers *workers, struct supervisor *supervisor, 
         .submitted_ns = now,
         .deadline_ns = now + CANARY_DEADLINE,
     };
-    if (!canary_make(supervisor, job)) {
+    if (!canary_make(supervisor, job) || job->plan.result_bytes > supervisor->reserve.size) {
         succeed(workers, supervisor); /* there is nothing to ask: the warm-up must do */
         return;
     }
     job->format = job->type->canary_format;
     job->result = supervisor->reserve;
-    if (packet_send(supervisor, &job, 1) == KILN_OK) {
+    if (packets_put(&workers->queue->packets, supervisor, &job, 1) == KILN_OK) {
         supervisor->canary_running = true;
         return;
     }
-    run_queue_hurry(workers->queue, now + 20 * MS); /* its socket is full for now */
+    run_queue_hurry(workers->queue, now + 20 * MS); /* too much is on its way */
 }
 
 void canary_end_locked(struct workers *workers, struct supervisor *supervisor,

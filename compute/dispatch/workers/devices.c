@@ -10,6 +10,7 @@
 
 #include "compute/codecs/json.h"
 #include "compute/core/log.h"
+#include "compute/core/words.h"
 #include "compute/worker/command.h"
 
 #include <stdio.h>
@@ -205,20 +206,11 @@ static enum kiln_status choose_one(struct workers *workers, const char *name) {
 
 static enum kiln_status choose_list(struct workers *workers, const char *list) {
     enum kiln_status status = KILN_OK;
-    while (status == KILN_OK) {
+    for (struct words names = words_of(list, strlen(list));
+         status == KILN_OK && words_next(&names);) {
         char name[DEVICE_NAME_MAX];
-        list += strspn(list, " ");
-        size_t length = strcspn(list, ",");
-        const char *next = list[length] ? list + length + 1 : NULL;
-        while (length > 0 && list[length - 1] == ' ') {
-            length--;
-        }
-        snprintf(name, sizeof name, "%.*s", (int)length, list);
+        snprintf(name, sizeof name, "%.*s", (int)names.size, names.word);
         status = choose_one(workers, name);
-        if (next == NULL) {
-            break;
-        }
-        list = next;
     }
     return status;
 }

@@ -139,7 +139,7 @@ void supervise_start(struct workers *workers, struct supervisor *supervisor) {
     struct spawned spawned;
     char why[160] = "there is no room in the arena for its own blocks";
     run_queue_lock(workers->queue);
-    supervisor->blameless = supervisor->failed = false;
+    supervisor->blameless = supervisor->failed = supervisor->astray = false;
     bool room = blocks_take_locked(workers, supervisor);
     run_queue_unlock(workers->queue);
     if (!room || process_start(workers, supervisor, &spawned, why, sizeof why) != KILN_OK) {
@@ -147,6 +147,7 @@ void supervise_start(struct workers *workers, struct supervisor *supervisor) {
         return;
     }
     run_queue_lock(workers->queue);
+    supervisor->process++;
     supervisor->pid = spawned.pid;
     supervisor->pidfd = spawned.pidfd;
     supervisor->job_fd = spawned.job_fd;
@@ -174,7 +175,7 @@ static bool packet_take_locked(struct workers *workers, struct supervisor *super
 }
 
 /* Takes what is there, in one system call for up to ANSWER_BATCH packets. False at the end of the
-   file or when nothing was there. */
+   file or of sense, or when nothing was there. */
 static bool answers_take(struct workers *workers, struct supervisor *supervisor, bool *ended) {
     struct answer answers[ANSWER_BATCH][GROUP_MAX];
     struct iovec parts[ANSWER_BATCH];
@@ -198,6 +199,7 @@ static bool answers_take(struct workers *workers, struct supervisor *supervisor,
         if (!*ended &&
             !packet_take_locked(workers, supervisor, answers[i], messages[i].msg_len, &finished)) {
             supervisor_kill(supervisor, "it sent an answer that makes no sense");
+            supervisor->astray = *ended = true;
         }
     }
     workers->events->read(workers->context);
@@ -217,7 +219,7 @@ static void on_closed(struct workers *workers, struct supervisor *supervisor, in
 
 void supervise_on_jobs(struct workers *workers, struct supervisor *supervisor) {
     bool ended;
-    if (supervisor->job_fd < 0) {
+    if (supervisor->job_fd < 0 || supervisor->astray) {
         return;
     }
     answers_take(workers, supervisor, &ended);
@@ -294,12 +296,13 @@ void supervise_on_death(struct workers *workers, struct supervisor *supervisor) 
     if (supervisor->pidfd < 0 || !spawn_ended(&workers->spawner, &process, how, sizeof how)) {
         return;
     }
-    while (supervisor->job_fd >= 0 && answers_take(workers, supervisor, &ended)) {
+    while (supervisor->job_fd >= 0 && !supervisor->astray &&
+           answers_take(workers, supervisor, &ended)) {
     }
     run_queue_lock(workers->queue);
     log_write(workers->queue->stopping ? LOG_LEVEL_DEBUG : LOG_LEVEL_WARNING, "%s: worker %ld %s",
               supervisor->name, (long)supervisor->pid, how);
-    close_locked(&supervisor->job_fd);
+    supervisor_close_jobs(supervisor);
     close_locked(&supervisor->control_fd);
     close_locked(&supervisor->pidfd);
     supervisor->pid = 0;
@@ -357,7 +360,7 @@ void supervise_stop(struct workers *workers) {
     for (int i = 0; i < workers->queue->count; i++) {
         struct supervisor *supervisor = &workers->queue->supervisors[i];
         supervisor->phase = supervisor->pidfd >= 0 ? WORKER_DYING : WORKER_NONE;
-        close_locked(&supervisor->job_fd);
+        supervisor_close_jobs(supervisor);
         close_locked(&supervisor->control_fd);
     }
     run_queue_unlock(workers->queue);

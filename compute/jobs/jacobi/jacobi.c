@@ -141,7 +141,8 @@ static void method_settle(struct jacobi_params *params, const struct limits *lim
         params->method =
             tolerant || params->iterations <= AUTO_SWEEPS ? METHOD_SWEEPS : METHOD_EXACT;
     if (params->method == METHOD_SWEEPS) {
-        if ((uint64_t)params->iterations > limits->max_iterations)
+        if ((uint64_t)params->iterations > limits->max_iterations &&
+            !complaints_about(complaints, "iterations", "method", NULL))
             complaints_add(complaints, "iterations",
                            "must be at most %" PRIu64
                            " on this daemon (--max-iterations) with method=sweeps; "

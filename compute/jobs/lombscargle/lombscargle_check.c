@@ -8,19 +8,10 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 /* Pairs of a curve that is gathered with others: tens of microseconds of a GPU, which computes so
    few directly, alone or not. */
 #define SMALL_COST 0x1p26
-
-static bool complained(const struct complaints *complaints, const char *field) {
-    size_t kept = complaints->count < COMPLAINTS_MAX ? complaints->count : COMPLAINTS_MAX;
-    for (size_t i = 0; i < kept; i++)
-        if (strcmp(complaints->rows[i].field, field) == 0)
-            return true;
-    return false;
-}
 
 /* Index of the first value that is not finite (and, for errors, not above 0). */
 static uint64_t values_bad(const double *values, uint64_t count, bool positive) {
@@ -42,8 +33,6 @@ static bool values_check(const char *field, const double *values, uint64_t count
 static bool count_check(const char *field, const struct array_ref *array,
                         const struct lombscargle_params *params, const struct limits *limits,
                         struct complaints *complaints) {
-    if (complained(complaints, field))
-        return false;
     if (array->count > limits->max_samples)
         complaints_add(complaints, field,
                        "has %" PRIu64 " samples; this daemon allows %" PRIu64 " (--max-samples)",
@@ -132,9 +121,7 @@ static struct lombscargle_times batch_check(const struct lombscargle_params *par
                                             struct complaints *complaints) {
     struct lombscargle_times longest = {0, 0};
     struct lombscargle_rows rows;
-    if (complained(complaints, "t") || complained(complaints, "y") ||
-        complained(complaints, "dy") ||
-        !lombscargle_rows_find(params, input, data, &rows, complaints))
+    if (!lombscargle_rows_find(params, input, data, &rows, complaints))
         return longest;
     for (uint64_t i = 0, at = 0; i < rows.count; i++) {
         struct lombscargle_row row = lombscargle_row_at(&rows, i, at);
@@ -161,9 +148,11 @@ static void bootstrap_check(struct lombscargle_params *params, struct complaints
                        total, (uint64_t)LOMBSCARGLE_RESAMPLED_MAX);
 }
 
-static void alarm_check(struct lombscargle_params *params, struct complaints *complaints) {
+static void alarm_check(struct lombscargle_params *params, bool whole,
+                        struct complaints *complaints) {
     if (params->false_alarm == ALARM_BOOTSTRAP) {
-        bootstrap_check(params, complaints);
+        if (whole)
+            bootstrap_check(params, complaints);
         return;
     }
     params->bootstrap_samples = params->seed = FIELD_ABSENT;
@@ -171,7 +160,7 @@ static void alarm_check(struct lombscargle_params *params, struct complaints *co
         return;
     if (!params->fit_mean && !params->center_data)
         complaints_add(complaints, "false_alarm", "needs fit_mean or center_data");
-    else if (params->normalization == LOMBSCARGLE_PSD && !params->dy.count)
+    else if (whole && params->normalization == LOMBSCARGLE_PSD && !params->dy.count)
         complaints_add(complaints, "false_alarm", "needs dy where normalization is psd");
     else if (params->nterms != 1 && params->false_alarm != ALARM_NAIVE)
         complaints_add(complaints, "false_alarm",
@@ -181,6 +170,16 @@ static void alarm_check(struct lombscargle_params *params, struct complaints *co
 /* Several series at once. */
 static bool is_batch(const struct lombscargle_params *params) {
     return params->t.rows > 0 || params->y.rows > 0 || params->dy.rows > 0;
+}
+
+/* Whether the arrays are all there. Behind a complaint they may lack, or not be in order yet: gaps
+   are still there, and one number stands for all. */
+static bool is_whole(const struct lombscargle_params *params, const struct complaints *complaints) {
+    uint64_t n = params->t.count, errors = params->dy.count;
+    return complaints->count == 0 ||
+           (n > 0 && params->y.count == n && (errors == 0 || errors == n) && !is_batch(params) &&
+            params->missing == MISSING_REFUSE &&
+            !complaints_about(complaints, "t", "y", "dy", "missing", NULL));
 }
 
 /* Frequencies of a list may lie anywhere. */
@@ -196,9 +195,10 @@ void lombscargle_check(void *raw, const struct input *input, const uint8_t *data
                        enum format format, const struct limits *limits,
                        struct complaints *complaints) {
     struct lombscargle_params *params = raw;
-    bool batch = is_batch(params);
-    struct lombscargle_times times =
-        (batch ? batch_check : series_check)(params, input, data, limits, complaints);
+    bool batch = is_batch(params), whole = is_whole(params, complaints);
+    struct lombscargle_times times = {0, 0};
+    if (whole)
+        times = (batch ? batch_check : series_check)(params, input, data, limits, complaints);
     lombscargle_grid_resolve(params, &times, lombscargle_array(input, data, &params->frequency),
                              limits, complaints);
     if (params->frequency.count)
@@ -208,11 +208,11 @@ void lombscargle_check(void *raw, const struct input *input, const uint8_t *data
                        "%s draws one series; several come as json, npy or csv",
                        format_row(format)->name);
     }
-    if (!batch && params->layout == LAYOUT_BATCH)
+    if (whole && !batch && params->layout == LAYOUT_BATCH)
         complaints_add(complaints, "layout", "batch is for NPY bodies");
     result_compression_settle(&params->compression, format);
     params->layout = LAYOUT_CURVE; /* it has said what it had to say */
-    alarm_check(params, complaints);
+    alarm_check(params, whole, complaints);
 }
 
 enum kiln_status lombscargle_plan(const void *raw, const struct input *input, enum format format,

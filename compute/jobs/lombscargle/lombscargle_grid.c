@@ -142,6 +142,13 @@ void lombscargle_grid_resolve(struct lombscargle_params *params,
     bool listed = params->frequency.count > 0;
     bool grid = !isnan(params->f0) || !isnan(params->df) || params->nf != FIELD_ABSENT;
     size_t before = complaints->count;
+    if (complaints_about(complaints, "minimum_frequency", "maximum_frequency", "samples_per_peak",
+                         "nyquist_factor", "f0", "df", "nf", "frequency", NULL)) {
+        /* which grid is meant is not known */
+        if (params->nf != FIELD_ABSENT)
+            size_check("nf", (double)params->nf, limits, complaints);
+        return;
+    }
     if (contradictory(params, listed, grid, complaints))
         return;
     if (listed)

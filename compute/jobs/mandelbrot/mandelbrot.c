@@ -290,19 +290,30 @@ static void check(void *raw, const struct input *input, const uint8_t *data, enu
     uint64_t samples = (uint64_t)params->width * (uint64_t)params->height * (uint64_t)(fine * fine);
     uint64_t bytes = result_bound(params, format);
     bool vast = bytes == 0 || bytes > limits->arena; /* 0: past all numbers */
-    if (samples > limits->max_pixels)
+    bool width = !complaints_about(complaints, "width", "supersample", NULL);
+    bool height = !complaints_about(complaints, "height", "supersample", NULL);
+    bool across = !complaints_about(complaints, "xmin", "xmax", NULL);
+    bool down = !complaints_about(complaints, "ymin", "ymax", NULL);
+    bool count = !complaints_about(complaints, "max_iter", NULL);
+    bool colours = !complaints_about(complaints, "vmin", "vmax", NULL);
+    if (width && height && samples > limits->max_pixels)
         complaints_add(complaints, "width",
                        "width × height%s is %" PRIu64 "; this daemon allows %" PRIu64
                        " (--max-pixels)%s",
                        fine > 1 ? " × supersample²" : "", samples, limits->max_pixels,
                        vast ? "; so large a result needs a larger --arena too" : "");
-    if ((uint64_t)params->max_iter > limits->max_iterations)
+    if (count && (uint64_t)params->max_iter > limits->max_iterations)
         complaints_add(complaints, "max_iter",
                        "must be at most %" PRIu64 " on this daemon (--max-iterations)",
                        limits->max_iterations);
-    axis_check("xmin", params->xmin, "xmax", params->xmax, params->width * fine, complaints);
-    axis_check("ymin", params->ymin, "ymax", params->ymax, params->height * fine, complaints);
-    if (!isnan(params->vmax) ? params->vmax <= params->vmin : params->vmin >= params->max_iter)
+    if (across)
+        axis_check("xmin", params->xmin, "xmax", params->xmax, width ? params->width * fine : 1,
+                   complaints);
+    if (down)
+        axis_check("ymin", params->ymin, "ymax", params->ymax, height ? params->height * fine : 1,
+                   complaints);
+    if (colours && (isnan(params->vmax) ? count && params->vmin >= params->max_iter
+                                        : params->vmax <= params->vmin))
         complaints_add(complaints, "vmin", "must be less than %s",
                        isnan(params->vmax) ? "max_iter, which is vmax unless that is given"
                                            : "vmax");

@@ -37,7 +37,7 @@ INLINE vec keep(vec x, const real *bits) {
     return (vec)((lanes)x & (lanes)v_load(bits));
 }
 
-struct rows {
+struct jacobi_rows {
     real *x, *carry0, *carry1;
     const real *b;
     const real *mask[ROWS + 1]; /* of rows row … row + ROWS */
@@ -50,17 +50,17 @@ struct flow {
     vec left[ROWS], middle[ROWS];
 };
 
-INLINE const real *x_at(const struct rows *rows, int k, size_t j) {
+INLINE const real *x_at(const struct jacobi_rows *rows, int k, size_t j) {
     return rows->x + (size_t)k * rows->stride + j * LANES;
 }
 
-INLINE vec b_at(const struct rows *rows, int k, size_t j) {
+INLINE vec b_at(const struct jacobi_rows *rows, int k, size_t j) {
     return v_load(rows->b + (size_t)k * rows->stride + j * LANES);
 }
 
 /* The first sweep of column j; `right` is column j + 1. */
-INLINE void first_sweep(const struct rows *rows, struct flow *flow, const vec *right, size_t j,
-                        vec *y, bool masked, bool fused) {
+INLINE void first_sweep(const struct jacobi_rows *rows, struct flow *flow, const vec *right,
+                        size_t j, vec *y, bool masked, bool fused) {
     EACH(k, 0, ROWS) {
         vec up = k > 0 ? flow->middle[k > 0 ? k - 1 : 0] : v_load(x_at(rows, 0, j));
         vec down =
@@ -76,8 +76,8 @@ INLINE void first_sweep(const struct rows *rows, struct flow *flow, const vec *r
 }
 
 /* The second sweep of column j; `right` is column j + 1, `last` the first sweep's last row. */
-INLINE void second_sweep(const struct rows *rows, struct flow *flow, const vec *right, vec last,
-                         size_t j, bool masked, bool fused) {
+INLINE void second_sweep(const struct jacobi_rows *rows, struct flow *flow, const vec *right,
+                         vec last, size_t j, bool masked, bool fused) {
     EACH(k, 0, ROWS) {
         vec up = k > 0 ? flow->middle[k > 0 ? k - 1 : 0] : v_load(rows->carry0 + j * LANES);
         vec down = k < ROWS - 1 ? flow->middle[k < ROWS - 1 ? k + 1 : k] : last;
@@ -95,8 +95,8 @@ INLINE void second_sweep(const struct rows *rows, struct flow *flow, const vec *
 }
 
 /* Column j of the first sweep and j - 1 of the second. */
-INLINE void column(const struct rows *rows, struct flow *first, struct flow *second, vec *last,
-                   const vec *right, size_t j, bool masked, bool fused) {
+INLINE void column(const struct jacobi_rows *rows, struct flow *first, struct flow *second,
+                   vec *last, const vec *right, size_t j, bool masked, bool fused) {
     vec y[ROWS], next[ROWS];
     first_sweep(rows, first, right, j, y, masked, fused);
     next[0] = v_load(rows->carry1 + j * LANES);
@@ -105,12 +105,12 @@ INLINE void column(const struct rows *rows, struct flow *first, struct flow *sec
     *last = y[ROWS - 1];
 }
 
-INLINE void load_right(const struct rows *rows, vec *right, size_t j) {
+INLINE void load_right(const struct jacobi_rows *rows, vec *right, size_t j) {
     EACH(k, 0, ROWS) right[k] = v_load(x_at(rows, k + 1, j + 1));
 }
 
-INLINE struct rows rows_of(const struct jacobi_group *group) {
-    struct rows rows = {.x = group->x, .b = group->b, .stride = group->stride};
+INLINE struct jacobi_rows rows_of(const struct jacobi_group *group) {
+    struct jacobi_rows rows = {.x = group->x, .b = group->b, .stride = group->stride};
     rows.carry0 = group->carry;
     rows.carry1 = rows.carry0 + group->vectors * LANES;
     EACH(k, 0, ROWS + 1) {
@@ -122,8 +122,8 @@ INLINE struct rows rows_of(const struct jacobi_group *group) {
 
 /* What lies to the left of column 0 in both sweeps, and what to the right of the last column in the
    first. */
-INLINE void begin(const struct rows *rows, struct flow *first, struct flow *second, vec *wrap,
-                  size_t count, bool fused) {
+INLINE void begin(const struct jacobi_rows *rows, struct flow *first, struct flow *second,
+                  vec *wrap, size_t count, bool fused) {
     const vec zero = v_set(0);
     const size_t end = count - 1;
     EACH(k, 0, ROWS) {
@@ -141,7 +141,7 @@ INLINE void begin(const struct rows *rows, struct flow *first, struct flow *seco
 }
 
 INLINE void pair_run(const struct jacobi_group *group, bool fused) {
-    const struct rows rows = rows_of(group);
+    const struct jacobi_rows rows = rows_of(group);
     const vec zero = v_set(0);
     const size_t count = group->vectors;
     struct flow first, second;

@@ -15,7 +15,7 @@ static const struct laplacian_simd *const tables[ISA_COUNT] = {
 #undef X
 };
 
-struct job {
+struct laplacian_call {
     struct stream *stream;
     const struct laplacian_args *args;
     const struct laplacian_simd *simd;
@@ -25,7 +25,7 @@ struct job {
     const char *zero;
 };
 
-static void row_run(const struct job *job, size_t row) {
+static void row_run(const struct laplacian_call *job, size_t row) {
     const struct laplacian_args *args = job->args;
     size_t height = (size_t)args->height, width = (size_t)args->width;
     const char *x = (const char *)args->x + row * job->row_size;
@@ -40,7 +40,7 @@ static void row_run(const struct job *job, size_t row) {
 
 static void chunk_run(void *context, size_t chunk, int slot) {
     (void)slot;
-    const struct job *job = context;
+    const struct laplacian_call *job = context;
     size_t end = (chunk + 1) * job->chunk < job->rows ? (chunk + 1) * job->chunk : job->rows;
     for (size_t row = chunk * job->chunk; row < end && !stream_cancelled(job->stream); row++)
         row_run(job, row);
@@ -49,7 +49,7 @@ static void chunk_run(void *context, size_t chunk, int slot) {
 enum kiln_status laplacian_launch(struct stream *stream, const void *arguments) {
     const struct laplacian_args *args = arguments;
     size_t width = (size_t)args->width;
-    struct job job = {
+    struct laplacian_call job = {
         .stream = stream,
         .args = args,
         .simd = tables[stream->isa],

@@ -16,7 +16,7 @@ static const struct colorize_simd *const tables_of[ISA_COUNT] = {
 #undef X
 };
 
-struct job {
+struct colorize_call {
     struct stream *stream;
     const struct colorize_args *args;
     const struct colorize_simd *simd;
@@ -68,7 +68,7 @@ static void tables_fill(struct colorize_tables *tables, const struct colorize_ar
     tables->light = colorize_light_of(args);
 }
 
-static void row_run(const struct job *job, size_t row) {
+static void row_run(const struct colorize_call *job, size_t row) {
     const struct colorize_args *args = job->args;
     ptrdiff_t supersample = args->supersample, apron = args->apron;
     const float *field = args->field + (apron + (ptrdiff_t)row * supersample) * job->stride + apron;
@@ -91,7 +91,7 @@ static void row_run(const struct job *job, size_t row) {
 
 static void chunk_run(void *context, size_t chunk, int slot) {
     (void)slot;
-    const struct job *job = context;
+    const struct colorize_call *job = context;
     size_t end = (chunk + 1) * job->chunk, height = (size_t)job->args->height;
     for (size_t row = chunk * job->chunk;
          row < (end < height ? end : height) && !stream_cancelled(job->stream); row++)
@@ -106,7 +106,7 @@ enum kiln_status colorize_launch(struct stream *stream, const void *arguments) {
         return stream_fail(stream, KILN_UNSUPPORTED, "shading needs an apron of one sample");
     if (args->indexed && (args->shade || args->supersample > 1))
         return stream_fail(stream, KILN_UNSUPPORTED, "an index cannot be a mean of colours");
-    struct job job = {
+    struct colorize_call job = {
         .stream = stream,
         .args = args,
         .simd = tables_of[stream->isa],

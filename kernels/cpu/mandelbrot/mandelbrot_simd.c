@@ -35,7 +35,7 @@
 #define INTERIOR_MARGIN ((real)(sizeof(real) == 8 ? 0x1p-22 : 0x1p-8))
 
 /* Orbits to be stepped with a test at each step. */
-struct batch {
+struct pixel_batch {
     _Alignas(64) real x[N], y[N], cx[N], cy[N];
     _Alignas(64) real steps[N];     /* out: steps made when it escaped */
     _Alignas(64) real magnitude[N]; /* out: |z|² there */
@@ -46,14 +46,14 @@ struct batch {
 };
 
 /* Orbits that survived the sift; all have made SIFT steps. At most N + (N-1) at a time. */
-struct queue {
+struct pixel_queue {
     real x[2 * N], y[2 * N], cx[2 * N], cy[2 * N];
     size_t sample[2 * N];
     int count;
 };
 
 /* The lanes of stage 2. */
-struct field {
+struct lane_field {
     _Alignas(64) real x[2][N], y[2][N]; /* now at [turn], before the last stride at [!turn] */
     _Alignas(64) real cx[N], cy[N];
     _Alignas(64) real saved_x[N], saved_y[N];
@@ -64,14 +64,14 @@ struct field {
     lane last_age; /* strides after which an orbit has made max_iter steps */
 };
 
-struct thread {
+struct lane_thread {
     struct mandelbrot_job *job;
     real limit;       /* radius² */
     float inverse;    /* 1 / log2 radius² */
     size_t next, end; /* samples claimed */
-    struct batch sift, replay;
-    struct queue queue;
-    struct field field;
+    struct pixel_batch sift, replay;
+    struct pixel_queue queue;
+    struct lane_field field;
 };
 
 #if defined(SIMD_REAL_f64)
@@ -81,13 +81,13 @@ struct thread {
 #endif
 
 /* How much of its last step each orbit did not need; those that have not left get any number. */
-static void fractions_fill(const struct thread *thread, struct batch *batch) {
+static void fractions_fill(const struct lane_thread *thread, struct pixel_batch *batch) {
     const float inverse = thread->inverse;
     for (int i = 0; i < N; i++)
         batch->fraction[i] = FRACTION(batch->magnitude[i], inverse);
 }
 
-static void result_write(const struct thread *thread, size_t sample, int64_t count,
+static void result_write(const struct lane_thread *thread, size_t sample, int64_t count,
                          float fraction) {
     const struct mandelbrot_args *args = &thread->job->args;
     bool inside = count < 0 || count > args->max_iter;
@@ -112,7 +112,7 @@ static void result_write(const struct thread *thread, size_t sample, int64_t cou
 
 /* Up to `steps` tested steps of the lanes in `active`; returns those that did not escape. x and y
    receive the final state of these. */
-static uint64_t batch_run(struct batch *batch, uint64_t active, int steps, real limit) {
+static uint64_t batch_run(struct pixel_batch *batch, uint64_t active, int steps, real limit) {
     vec x[CHAINS], y[CHAINS], cx[CHAINS], cy[CHAINS], n[CHAINS], size[CHAINS];
     mask alive[CHAINS];
     const vec bound = v_set(limit);
@@ -154,7 +154,7 @@ static uint64_t batch_run(struct batch *batch, uint64_t active, int steps, real 
 
 /* Lanes whose constant lies inside the cardioid (|1 - sqrt(1-4c)| < 1) or the disc |c+1| < 1/4, by
    a margin. */
-static uint64_t batch_interior(const struct batch *batch) {
+static uint64_t batch_interior(const struct pixel_batch *batch) {
     const real edge = (1 - INTERIOR_MARGIN) * (1 - INTERIOR_MARGIN);
     uint64_t inside = 0;
     for (int k = 0; k < CHAINS; k++) {
@@ -171,7 +171,7 @@ static uint64_t batch_interior(const struct batch *batch) {
 }
 
 /* Fills constants of the next samples; a batch may run over the end of a row. */
-static void sift_fill(struct thread *thread, struct batch *batch) {
+static void sift_fill(struct lane_thread *thread, struct pixel_batch *batch) {
     const struct mandelbrot_view *view = &thread->job->view;
     size_t width = (size_t)thread->job->args.width;
     int i = 0;
@@ -198,7 +198,8 @@ static void sift_fill(struct thread *thread, struct batch *batch) {
     memset(batch->y, 0, sizeof batch->y);
 }
 
-static void queue_put(struct queue *queue, const struct batch *batch, int i, size_t sample) {
+static void queue_put(struct pixel_queue *queue, const struct pixel_batch *batch, int i,
+                      size_t sample) {
     int at = queue->count++;
     queue->x[at] = batch->x[i];
     queue->y[at] = batch->y[i];
@@ -208,8 +209,8 @@ static void queue_put(struct queue *queue, const struct batch *batch, int i, siz
 }
 
 /* Stage 1 on the next samples claimed. */
-static void sift(struct thread *thread) {
-    struct batch *batch = &thread->sift;
+static void sift(struct lane_thread *thread) {
+    struct pixel_batch *batch = &thread->sift;
     const struct mandelbrot_args *args = &thread->job->args;
     size_t first = thread->next;
     sift_fill(thread, batch);
@@ -236,8 +237,8 @@ static void sift(struct thread *thread) {
 }
 
 /* Stage 3. */
-static void replay(struct thread *thread) {
-    struct batch *batch = &thread->replay;
+static void replay(struct lane_thread *thread) {
+    struct pixel_batch *batch = &thread->replay;
     if (batch->count == 0)
         return;
     uint64_t filled = batch->count == 64 ? ~UINT64_C(0) : (UINT64_C(1) << batch->count) - 1;
@@ -260,7 +261,7 @@ struct events {
 };
 
 /* Stage 2: one stride of all lanes. */
-static struct events field_run(struct field *field, int stride, real limit) {
+static struct events field_run(struct lane_field *field, int stride, real limit) {
     const real *from_x = field->x[field->turn], *from_y = field->y[field->turn];
     field->turn = !field->turn;
     real *to_x = field->x[field->turn], *to_y = field->y[field->turn];
@@ -300,7 +301,7 @@ static struct events field_run(struct field *field, int stride, real limit) {
     return events;
 }
 
-static void lane_fill(struct field *field, int i, struct queue *queue) {
+static void lane_fill(struct lane_field *field, int i, struct pixel_queue *queue) {
     int at = --queue->count;
     field->x[field->turn][i] = field->saved_x[i] = queue->x[at];
     field->y[field->turn][i] = field->saved_y[i] = queue->y[at];
@@ -313,15 +314,15 @@ static void lane_fill(struct field *field, int i, struct queue *queue) {
 }
 
 /* An empty lane rests at 0 with c = 0; its events are masked out. */
-static void lane_clear(struct field *field, int i) {
+static void lane_clear(struct lane_field *field, int i) {
     field->x[field->turn][i] = field->y[field->turn][i] = 0;
     field->cx[i] = field->cy[i] = 0;
     field->active &= ~(UINT64_C(1) << i);
 }
 
-static void replay_put(struct thread *thread, int i) {
-    struct field *field = &thread->field;
-    struct batch *batch = &thread->replay;
+static void replay_put(struct lane_thread *thread, int i) {
+    struct lane_field *field = &thread->field;
+    struct pixel_batch *batch = &thread->replay;
     int at = batch->count++;
     batch->x[at] = field->x[!field->turn][i];
     batch->y[at] = field->y[!field->turn][i];
@@ -334,8 +335,8 @@ static void replay_put(struct thread *thread, int i) {
 }
 
 /* Takes finished orbits off their lanes. */
-static void field_settle(struct thread *thread, struct events events) {
-    struct field *field = &thread->field;
+static void field_settle(struct lane_thread *thread, struct events events) {
+    struct lane_field *field = &thread->field;
     uint64_t leaving = events.escaped | events.inside;
     for (; leaving; leaving &= leaving - 1) {
         int i = __builtin_ctzll(leaving);
@@ -355,8 +356,8 @@ static bool is_cancelled(const struct mandelbrot_job *job) {
 }
 
 /* Fills empty lanes, sifting more samples as needed; false when nothing is left to step. */
-static bool field_fill(struct thread *thread) {
-    struct field *field = &thread->field;
+static bool field_fill(struct lane_thread *thread) {
+    struct lane_field *field = &thread->field;
     struct mandelbrot_job *job = thread->job;
     for (;;) {
         for (uint64_t empty = ~field->active & ALL; empty && thread->queue.count;
@@ -380,7 +381,7 @@ static bool field_fill(struct thread *thread) {
     }
 }
 
-static void thread_init(struct thread *thread, struct mandelbrot_job *job) {
+static void thread_init(struct lane_thread *thread, struct mandelbrot_job *job) {
     const struct mandelbrot_args *args = &job->args;
     memset(thread, 0, sizeof *thread);
     thread->job = job;
@@ -391,7 +392,7 @@ static void thread_init(struct thread *thread, struct mandelbrot_job *job) {
 }
 
 static void work(struct mandelbrot_job *job) {
-    struct thread thread;
+    struct lane_thread thread;
     thread_init(&thread, job);
     int strides_left = CANCEL_STEPS / job->stride;
     while (field_fill(&thread)) {
