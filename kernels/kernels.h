@@ -17,7 +17,8 @@
     X(SPECTRAL, spectral, struct spectral_args)                                                    \
     X(LAPLACIAN, laplacian, struct laplacian_args)                                                 \
     X(LOMBSCARGLE, lombscargle, struct lombscargle_args)                                           \
-    X(PNG, png, struct png_args)
+    X(PNG, png, struct png_args)                                                                   \
+    X(EXPRESSION, expression, struct expression_args)
 
 /** Most pictures, or jobs, that one launch takes together. */
 #define GROUP_MAX 16

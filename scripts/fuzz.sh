@@ -56,7 +56,9 @@ for target in "${targets[@]}"; do
     mkdir -p "build-fuzz/corpus/$target"
     log=build-fuzz/$target.log
     found=0
-    if ! "build-fuzz/$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 \
+    words=()
+    if [[ -f tests/fuzz/$target.dict ]]; then words=("-dict=tests/fuzz/$target.dict"); fi
+    if ! "build-fuzz/$target" "${words[@]}" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=2048 -max_len=65536 \
         -print_final_stats=1 -artifact_prefix="build-fuzz/found/$target-" \
         "build-fuzz/corpus/$target" "tests/fuzz/corpus/$target" >"$log" 2>&1; then
         failed=1 found=1

@@ -714,7 +714,8 @@ static void two_kernels(void **state) {
     session_get(session, "/v1/devices", &answer);
     assert_non_null(strstr(answer.body, "\"kernels\":[\"mandelbrot\",\"laplacian\"]"));
     assert_non_null(strstr(answer.body, "\"kernels\":[\"mandelbrot\",\"colorize\",\"jacobi\","
-                                        "\"spectral\",\"laplacian\",\"lombscargle\"]"));
+                                        "\"spectral\",\"laplacian\",\"lombscargle\","
+                                        "\"expression\"]"));
     answer_free(&answer);
     get_on(session, "/v1/mandelbrot?width=64&height=48&format=npy&device=cuda:0", "cuda:0");
     get_on(session, "/v1/mandelbrot?width=64&height=48", "cpu:0"); /* which is to be coloured */

@@ -82,7 +82,8 @@ uint64_t cpu_memory_total(void);
     X(JACOBI, jacobi)                                                                              \
     X(SPECTRAL, spectral)                                                                          \
     X(LAPLACIAN, laplacian)                                                                        \
-    X(LOMBSCARGLE, lombscargle)
+    X(LOMBSCARGLE, lombscargle)                                                                    \
+    X(EXPRESSION, expression)
 #define X(symbol, name) enum kiln_status name##_launch(struct stream *, const void *);
 CPU_KERNELS(X)
 #undef X
