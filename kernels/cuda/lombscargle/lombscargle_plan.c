@@ -3,6 +3,8 @@
  */
 #include "kernels/cuda/lombscargle/lombscargle_plan.h"
 
+#include <stddef.h>
+
 #define PARTIAL_BYTES ((uint64_t)256 << 20)
 #define TABLE_BYTES   ((uint64_t)256 << 20)
 #define POWER_BYTES   ((uint64_t)1 << 30) /* of a group whose power nobody asked for */
