@@ -239,7 +239,7 @@ static const struct row rows[] = {
     {"what=kill", "/problems/device-fault", 500, 2, 20, 3},
     {"what=exit", "/problems/device-fault", 500, 2, 20, 3},
     {"what=lie", "/problems/internal", 500, 2, 20, 3},
-    {"what=forge", "/problems/device-fault", 500, 2, 20, 3},
+    {"what=forge", "/problems/internal", 500, 2, 20, 3},
 };
 
 /* The worst of some rounds; told every ten rounds, for runs that are cut short. */
