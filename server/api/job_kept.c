@@ -10,6 +10,7 @@
 
 #include "compute/jobs/job.h"
 #include "server/api/job_answer.h"
+#include "server/api/kept_headers.h"
 #include "server/api/kept_private.h"
 #include "server/http/authorization.h"
 #include "server/http/problem.h"
@@ -20,7 +21,6 @@
 #include <gnutls/crypto.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #define SECOND      UINT64_C(1000000000)
 #define RETAIN_S    86400
@@ -31,20 +31,9 @@
 uint64_t kept_prefer(const struct http_request *request, bool *async) {
     char text[256];
     struct header_list list = {"Prefer", text, sizeof text, false};
-    uint64_t wait = 0;
     *async = false;
     request_lists(request, &list, 1);
-    for (char *at = text; list.any && *at != '\0';) {
-        at += strspn(at, " \t,;");
-        size_t size = strcspn(at, " \t,;");
-        if (size == 13 && strncasecmp(at, "respond-async", size) == 0) {
-            *async = true;
-        } else if (size > 5 && strncasecmp(at, "wait=", 5) == 0 && isdigit((unsigned char)at[5])) {
-            wait = strtoull(at + 5, NULL, 10);
-        }
-        at += size;
-    }
-    return wait < KEPT_WAIT_MAX ? wait : KEPT_WAIT_MAX;
+    return list.any ? kept_prefer_read(text, async) : 0;
 }
 
 bool job_kept_wanted(const struct http_request *request) {
@@ -73,23 +62,9 @@ static bool seconds_read(struct http_request *request, const char *name, int64_t
     return true;
 }
 
-/* A string of RFC 9651: printable ASCII between quotes, where \ stands before " and itself. */
 static bool key_read(struct http_request *request, char key[STORE_NAME_MAX + 1]) {
     const char *value = request_header(request, "Idempotency-Key");
-    size_t size = 0;
-    if (value == NULL) {
-        return true;
-    }
-    bool good = *value++ == '"';
-    while (good && *value != '"') {
-        value += *value == '\\' && (value[1] == '"' || value[1] == '\\');
-        good = *value >= ' ' && *value <= '~' && size < STORE_NAME_MAX;
-        if (good) {
-            key[size++] = *value++;
-        }
-    }
-    good = good && size > 0 && value[1] == '\0';
-    key[size] = '\0';
+    bool good = value == NULL || kept_key_read(value, key, STORE_NAME_MAX + 1);
     if (!good) {
         request_fault(request, KILN_MALFORMED,
                       "Idempotency-Key is a string of 1 to %d printable characters in double "

@@ -3,6 +3,7 @@
  */
 #include "compute/store/record.h"
 #include "server/api/job_kept.h"
+#include "server/api/kept_headers.h"
 #include "server/api/kept_private.h"
 #include "server/cache/etag.h"
 #include "server/http/problem.h"
@@ -237,40 +238,6 @@ enum MHD_Result job_kept_one(struct http_request *request) {
 
 /* ---- its result ---- */
 
-/* One range of RFC 9110, 14.1.2, into first and size. False: the whole is meant; `size` is 0 where
-   there are no such bytes. */
-static bool range_read(const char *text, uint64_t total, uint64_t *first, uint64_t *size) {
-    uint64_t last = total > 0 ? total - 1 : 0;
-    char *end;
-    if (text == NULL || strncmp(text, "bytes=", 6) != 0 || strchr(text, ',') != NULL) {
-        return false;
-    }
-    text += 6;
-    bool suffix = *text == '-';
-    if (!isdigit((unsigned char)text[suffix])) {
-        return false;
-    }
-    uint64_t number = strtoull(text + suffix, &end, 10); /* too large: UINT64_MAX */
-    if (suffix) {
-        *first = number < total ? total - number : 0;
-        *size = *end == '\0' ? total - *first : 0;
-        return *end == '\0';
-    }
-    if (*end++ != '-') {
-        return false;
-    }
-    if (isdigit((unsigned char)*end)) {
-        uint64_t to = strtoull(end, &end, 10);
-        if (to < number) {
-            return false;
-        }
-        last = to < last ? to : last;
-    }
-    *first = number;
-    *size = number < total ? last - number + 1 : 0;
-    return *end == '\0';
-}
-
 static void bytes_headers(const struct http_request *request, struct MHD_Response *response,
                           const char *tag) {
     const struct store_job *job = &request->kept->call.job;
@@ -303,7 +270,7 @@ enum MHD_Result kept_bytes_reply(struct http_request *request) {
     }
     bool part = request->method == METHOD_GET && call->job.state == STORE_SUCCEEDED &&
                 (if_range == NULL || strcmp(if_range, tag) == 0) &&
-                range_read(range, total, &first, &size);
+                kept_range_read(range, total, &first, &size);
     if (part && size == 0) {
         request->length = total;
         return problem_reply(request, KILN_RANGE, "The result has %" PRIu64 " bytes.", total);

@@ -24,8 +24,6 @@ struct kept_request {
     char params[STORE_PARAMS_MAX + 1];
 };
 
-#define KEPT_WAIT_MAX 300 /* seconds of one request */
-
 /** Seconds of the preference `wait`; 0 where there is none. `async` tells of respond-async. */
 uint64_t kept_prefer(const struct http_request *request, bool *async);
 /** A kept_request for this one; NULL if memory ran out. */

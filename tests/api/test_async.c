@@ -9,6 +9,7 @@
 #include "tests/api/lib_keys.h"
 
 #include <cjson/cJSON.h>
+#include <dirent.h>
 #include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
@@ -546,6 +547,84 @@ static void nothing_acknowledged_is_lost(void **state) {
     nftw(folder, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
 }
 
+static pid_t parent_of(pid_t pid) {
+    char path[64];
+    int parent = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    if (file != NULL) {
+        if (fscanf(file, "%*d (%*[^)]) %*c %d", &parent) != 1) {
+            parent = 0;
+        }
+        fclose(file);
+    }
+    return parent;
+}
+
+/* The process of the store, which the spawner, the daemon's child, has started; 0 for none. */
+static pid_t store_find(const struct daemon *daemon) {
+    DIR *folder = opendir("/proc");
+    struct dirent *entry;
+    pid_t found = 0;
+    assert_non_null(folder);
+    while (found == 0 && (entry = readdir(folder)) != NULL) {
+        pid_t pid = (pid_t)atoi(entry->d_name);
+        char path[64], line[64] = "";
+        snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+        FILE *file = pid > 0 ? fopen(path, "r") : NULL;
+        if (file != NULL) {
+            size_t size = fread(line, 1, sizeof line - 1, file);
+            fclose(file);
+            bool store = size > 12 && memcmp(line, "kilnd\0store", 12) == 0;
+            found = store && parent_of(parent_of(pid)) == daemon->pid ? pid : 0;
+        }
+    }
+    closedir(folder);
+    return found;
+}
+
+/* Its store is started again, and those who come meanwhile find it, or are told when to return. */
+static void store_is_started_again(void **state) {
+    (void)state;
+    char folder[] = "/tmp/kiln-async-XXXXXX", endless[128], path[128];
+    struct daemon daemon;
+    assert_non_null(mkdtemp(folder));
+    const char *const durable[] = {"--state-dir",      folder,          "--slots", "2",
+                                   "--max-iterations", "1000000000000", NULL};
+    daemon_start(&daemon, durable);
+    struct session *session = session_create(&daemon);
+    endless_keep(session, endless);
+    state_wait(session, endless, "running");
+    for (int i = 0; i < 3; i++) {
+        pid_t before = store_find(&daemon), after = 0;
+        assert_true(before > 0 && kill(before, SIGKILL) == 0);
+        expect(session, NULL, PICTURE, NULL, 200); /* does not need it */
+        double end = now_s() + PATIENCE;
+        for (int status = 0; status != 202;) {
+            struct answer answer;
+            ask(session, NULL, PICTURE, ASYNC, NULL, &answer);
+            status = answer.status;
+            assert_true(status == 202 || status == 503);
+            assert_true(status == 503 || answer_header(&answer, "Location", path, sizeof path));
+            answer_free(&answer);
+            after = store_find(&daemon);
+            assert_true(now_s() < end);
+            sleep_s(status == 503 ? 0.02 : 0);
+        }
+        assert_true(after != before && after > 0);
+    }
+    state_wait(session, endless, "running"); /* the same run goes on */
+    expect(session, "DELETE", endless, NULL, 204);
+    cJSON *job = end_wait(session, endless);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(job, "state")), "cancelled");
+    assert_true(cJSON_GetObjectItem(job, "attempt")->valuedouble == 1);
+    cJSON_Delete(job);
+    state_expect(session, path, "succeeded");
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+    nftw(folder, entry_remove, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(result_is_that_of_a_request_which_waits),
@@ -557,6 +636,7 @@ int main(void) {
         cmocka_unit_test(one_key_is_one_job),
         cmocka_unit_test(owners_see_their_own),
         cmocka_unit_test(nothing_acknowledged_is_lost),
+        cmocka_unit_test(store_is_started_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
