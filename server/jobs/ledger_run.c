@@ -125,9 +125,18 @@ static void succeeded_print(const struct job_record *record, struct text *text) 
     text_string(text, "}");
 }
 
+/* The executor's deadline counts from when it got the job. It is meant for the run, so one that has
+   waited for more than a tenth of it gets another; by itself in the queue, none does. */
+static bool late(const struct job_record *record) {
+    double ran =
+        record->job.started_ns > 0 ? (double)(clock_ns() - record->job.started_ns) * 1e-9 : 0;
+    return ran < 0.9 * record->jobs->options.deadline_s;
+}
+
 /* Whether asking again later may go better, without anything being wrong with the job. */
-static bool passing(enum kiln_status status) {
-    return status == KILN_BUSY || status == KILN_NO_MEMORY || status == KILN_NO_DEVICE;
+static bool passing(const struct job_record *record, enum kiln_status status) {
+    return status == KILN_BUSY || status == KILN_NO_MEMORY || status == KILN_NO_DEVICE ||
+           (status == KILN_DEADLINE && late(record));
 }
 
 /* What came of its record. */
@@ -145,7 +154,7 @@ static void kept_ended(struct kept *kept) {
         kept_go(kept, KEPT_FINISH);
     } else if (status == KILN_DRAINING) {
         kept_drop(kept); /* the store has it as running: the next life runs it again */
-    } else if (passing(status)) {
+    } else if (passing(record, status)) {
         job_record_destroy(record);
         kept->record = NULL;
         kept->stage = KEPT_LOAD;

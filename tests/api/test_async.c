@@ -304,6 +304,31 @@ static void jobs_are_cancelled_and_forgotten(void **state) {
     assert_int_equal(daemon_stop(&daemon), 0);
 }
 
+/* The deadline is one of runs: who waited behind another job for all of it has lost nothing. The
+   problem of a job that fails is that of a request which waits. */
+static void deadlines_are_of_runs(void **state) {
+    (void)state;
+    static const char *const short_flags[] = {
+        "--max-iterations", "1000000000000", "--slots", "1", "--deadline", "2", NULL};
+    struct daemon daemon;
+    struct answer answer;
+    char running[128], waiting[128], result[160];
+    daemon_start(&daemon, short_flags);
+    struct session *session = session_create(&daemon);
+    endless_keep(session, running);
+    state_wait(session, running, "running");
+    keep(session, PICTURE, NULL, waiting);
+    state_expect(session, waiting, "succeeded");
+    state_expect(session, running, "failed");
+    result_path(running, result);
+    session_get(session, result, &answer);
+    assert_status(&answer, 409);
+    assert_non_null(strstr(answer.body, "\"error\":{\"type\":\"/problems/deadline\""));
+    answer_free(&answer);
+    session_destroy(session);
+    assert_int_equal(daemon_stop(&daemon), 0);
+}
+
 static void what_is_wrong_is_said_at_once(void **state) {
     (void)state;
     static const struct {
@@ -631,6 +656,7 @@ int main(void) {
         cmocka_unit_test(parts_of_results),
         cmocka_unit_test(inputs_are_kept_as_they_were_sent),
         cmocka_unit_test(jobs_are_cancelled_and_forgotten),
+        cmocka_unit_test(deadlines_are_of_runs),
         cmocka_unit_test(what_is_wrong_is_said_at_once),
         cmocka_unit_test(kept_jobs_are_listed),
         cmocka_unit_test(one_key_is_one_job),
