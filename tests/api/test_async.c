@@ -19,7 +19,7 @@
 
 #define PATIENCE 60.0
 #define PICTURE  "/v1/mandelbrot?width=64&height=48&max_iter=50"
-#define ENDLESS  "/v1/jacobi?format=npy&method=sweeps&iterations=10000000000"
+#define ENDLESS  "10000000000" /* sweeps */
 #define ASYNC    "Prefer: respond-async"
 
 static const char *const flags[] = {"--max-iterations", "1000000000000", "--slots", "1",
@@ -50,12 +50,15 @@ static void keep(struct session *session, const char *target, const char *header
     answer_free(&answer);
 }
 
-/* The same for one that never ends. */
-static void endless_keep(struct session *session, char path[128]) {
+/* The same for one of so many sweeps. */
+static void sweeps_keep(struct session *session, const char *iterations, char path[128]) {
     char bytes[32 + 32 * 32] = {0};
     struct answer answer;
     size_t head = (size_t)snprintf(bytes, sizeof bytes, "P5\n32 32\n255\n");
-    const struct request request = {.path = ENDLESS,
+    char target[128];
+    snprintf(target, sizeof target, "/v1/jacobi?format=npy&method=sweeps&iterations=%s",
+             iterations);
+    const struct request request = {.path = target,
                                     .type = "application/octet-stream",
                                     .body = bytes,
                                     .size = head + 32 * 32,
@@ -276,14 +279,14 @@ static void jobs_are_cancelled_and_forgotten(void **state) {
     struct session *session = session_create(&daemon);
     keep(session, PICTURE, NULL, done);
     state_expect(session, done, "succeeded");
-    endless_keep(session, running);
+    sweeps_keep(session, ENDLESS, running);
     state_wait(session, running, "running");
     result_path(running, result);
     session_get(session, result, &answer);
     assert_status(&answer, 409);
     assert_non_null(strstr(answer.body, "/problems/not-finished"));
     answer_free(&answer);
-    endless_keep(session, waiting);
+    sweeps_keep(session, ENDLESS, waiting);
     expect(session, "DELETE", waiting, NULL, 204);
     state_expect(session, waiting, "cancelled");
     expect(session, "DELETE", running, NULL, 204);
@@ -315,9 +318,9 @@ static void deadlines_are_of_runs(void **state) {
     char running[128], waiting[128], result[160];
     daemon_start(&daemon, short_flags);
     struct session *session = session_create(&daemon);
-    endless_keep(session, running);
+    sweeps_keep(session, ENDLESS, running);
     state_wait(session, running, "running");
-    keep(session, PICTURE, NULL, waiting);
+    sweeps_keep(session, "600000", waiting); /* longer than what the first leaves of the deadline */
     state_expect(session, waiting, "succeeded");
     state_expect(session, running, "failed");
     result_path(running, result);
@@ -535,7 +538,7 @@ static void nothing_acknowledged_is_lost(void **state) {
         daemon_start(&daemon, durable);
         struct session *session = session_create(&daemon);
         if (life == 0) {
-            endless_keep(session, endless);
+            sweeps_keep(session, ENDLESS, endless);
         }
         state_wait(session, endless, "running");
         for (int i = 0; i < KEPT; i++) {
@@ -618,7 +621,7 @@ static void store_is_started_again(void **state) {
                                    "--max-iterations", "1000000000000", NULL};
     daemon_start(&daemon, durable);
     struct session *session = session_create(&daemon);
-    endless_keep(session, endless);
+    sweeps_keep(session, ENDLESS, endless);
     state_wait(session, endless, "running");
     for (int i = 0; i < 3; i++) {
         pid_t before = store_find(&daemon), after = 0;
