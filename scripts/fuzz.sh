@@ -42,6 +42,7 @@ for target in "${targets[@]}"; do
     fuzz_accept) more=(server/jobs/negotiate.c) ;;
     fuzz_etag) more=(server/cache/etag.c server/cache/result.c -DKILN_VERSION='"fuzz"' -lxxhash) ;;
     fuzz_keys) more=(server/auth/keys.c) ;;
+    fuzz_kept_headers) more=(server/api/kept_headers.c) ;;
     fuzz_origin) more=(server/http/origin.c) ;;
     fuzz_url) more=(server/http/request/url.c) ;;
     fuzz_wire) more=(server/http/wire/wire.c server/http/wire/head.c) ;;

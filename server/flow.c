@@ -14,6 +14,7 @@
 
 #include "compute/core/log.h"
 #include "server/access_log.h"
+#include "server/api/job_kept.h"
 #include "server/api/job_submit.h"
 #include "server/api/metrics.h"
 #include "server/http/authorization.h"
@@ -192,6 +193,7 @@ static void end(struct http_request *request, bool cut, double seconds) {
     access_log_write(request, cut || request->http == 0, seconds);
     job_record_destroy(request->record);
     request->record = NULL;
+    job_kept_end(request);
 }
 
 const struct request_flow flow = {.begin = begin, .proceed = proceed, .end = end};

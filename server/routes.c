@@ -5,6 +5,7 @@
 
 #include "compute/jobs/job.h"
 #include "server/api/info.h"
+#include "server/api/job_kept.h"
 #include "server/api/job_list.h"
 #include "server/api/job_submit.h"
 #include "server/api/pages.h"
@@ -25,6 +26,7 @@ static const struct route fixed[] = {
     {"/v1/jobs/types", METHOD_GET, info_types, NULL, NULL,
      SCOPE_READ}, /* before the pattern that takes it */
     {"/v1/jobs/{id}", METHOD_GET | METHOD_DELETE, job_list_one, NULL, NULL, SCOPE_READ},
+    {"/v1/jobs/{id}/result", METHOD_GET, job_kept_result, NULL, NULL, SCOPE_READ},
     {"/problems", METHOD_GET, page_problems, NULL, NULL, SCOPE_OPEN},
     {"/problems/{slug}", METHOD_GET, page_problem, NULL, NULL, SCOPE_OPEN},
 };

@@ -16,6 +16,7 @@
 #include "compute/core/log.h"
 #include "compute/worker/capabilities.h"
 #include "compute/worker/sandbox.h"
+#include "compute/worker/spawner.h"
 #include "server/auth/access.h"
 #include "server/core/service.h"
 #include "server/descriptors.h"
@@ -26,6 +27,7 @@
 #include "server/http/request/listener.h"
 #include "server/jobs/dispatcher.h"
 #include "server/jobs/jobs.h"
+#include "server/jobs/ledger.h"
 #include "server/routes.h"
 #include "server/sd_notify.h"
 #include "server/socket_activation.h"
@@ -45,6 +47,8 @@
 #define SEND_LEAST_S   1.0 /* of that, past --drain-timeout too */
 #define PAUSE_NS       2000000
 
+#define STORE_MEMORY_BYTES (UINT64_C(256) << 20) /* of kept jobs, without --state-dir */
+
 /* SIGHUP has a meaning where there is a file to read again; else it ends the process, as ever. */
 static void signals_block(sigset_t *set, bool reloads) {
     sigemptyset(set);
@@ -57,14 +61,15 @@ static void signals_block(sigset_t *set, bool reloads) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* What workers inherit: the log level, their sandbox, and where the driver caches compiled kernels.
- */
+/* What workers inherit: the log level, their sandbox, where the driver caches compiled kernels, and
+   where the store keeps jobs. */
 static void environment_set(const struct options *options) {
     static const char *const levels[] = {"error", "warning", "info", "debug"};
     static const char *const sandboxes[] = {"on", "off", "report"};
     char path[OPTION_TEXT_MAX + 16];
     setenv("KILN_LOG_LEVEL", levels[options->log_level], 1);
     setenv("KILN_SANDBOX", sandboxes[options->sandbox], 1);
+    setenv(STORE_DIRECTORY_VARIABLE, options->state_dir, 1);
     if (options->state_dir[0] == '\0') {
         return;
     }
@@ -127,11 +132,13 @@ static double drain(struct service *service, struct listener *listener) {
 static void stop(struct service *service, struct listener *listener, double seconds) {
     dispatcher_close(service->dispatcher);
     jobs_stop(service->jobs);
+    ledger_stop(service->ledger);
     if (listener != NULL) {
         listener_quiesce(listener);
         requests_wait(service, seconds);
     }
     listener_destroy(listener);
+    ledger_destroy(service->ledger);
     jobs_destroy(service->jobs);
     dispatcher_destroy(service->dispatcher);
     connections_destroy(service->connections);
@@ -223,7 +230,18 @@ static enum kiln_status shared_make(struct service *service, const struct option
         .deadline_s = options->deadline,
         .cache_bytes = options->cache_bytes,
     };
-    return status == KILN_OK ? jobs_create(&jobs, &service->jobs) : status;
+    status = status == KILN_OK ? jobs_create(&jobs, &service->jobs) : status;
+    const struct ledger_options ledger = {
+        .jobs = service->jobs,
+        .arena = service->arena,
+        .draining = &service->draining,
+        .bytes = (int64_t)(options->state_dir[0] == '\0' && options->store_bytes == 0
+                               ? STORE_MEMORY_BYTES
+                               : options->store_bytes),
+        .jobs_max = (int64_t)options->store_jobs,
+        .durable = options->state_dir[0] != '\0',
+    };
+    return status == KILN_OK ? ledger_create(&ledger, &service->ledger) : status;
 }
 
 /* Ends the daemon as its operator would: whoever looks after it starts it anew. */
@@ -299,11 +317,13 @@ static bool start(struct service *service, const struct options *options, uint64
     if (connections_create(options->idle_timeout, options->transfer_timeout, (size_t)plan.lingers,
                            &service->connections) != KILN_OK ||
         jobs_open(service->jobs, &service->dispatcher->executor, service->dispatcher->variants) !=
-            KILN_OK) {
+            KILN_OK ||
+        ledger_open(service->ledger) != KILN_OK) {
         snprintf(why, why_size, "threads cannot be made");
         close(fd);
         return false;
     }
+    atomic_store(&service->dispatcher->ledger, service->ledger);
     return listen_on(service, fd, listener, why, why_size);
 }
 

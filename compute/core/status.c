@@ -56,6 +56,19 @@ static const char help_REVOKED[] =
     "so it is for all requests that waited for the same job. "
     "Nothing is wrong with the request: send it again if the result is still wanted.";
 
+static const char help_NOT_FINISHED[] =
+    "The job waits or runs. GET /v1/jobs/{id} tells how far it is, and with Prefer: wait=N answers "
+    "when it has ended; its result is at /v1/jobs/{id}/result from then on.";
+
+static const char help_JOB_FAILED[] =
+    "The job has ended, but not well, so that there is no result. The member error is the problem "
+    "that a request which waits would have been answered with; where there is none the job was "
+    "cancelled, or waited for longer than its Kiln-Expires allowed.";
+
+static const char help_RANGE[] =
+    "The header Range asks for bytes behind the end of the result. Content-Range tells how many "
+    "bytes there are; without Range the answer is the whole result.";
+
 static const char help_GONE[] =
     "There was such a job. Its result is gone: it was kept for as long as was asked for, was "
     "forgotten "

@@ -23,12 +23,15 @@
     X(METHOD, 405, "method-not-allowed", "This address does not take this method")                 \
     X(NOT_ACCEPTABLE, 406, "not-acceptable", "No representation matches the Accept header")        \
     X(REVOKED, 409, "revoked", "Another request cancelled the job")                                \
+    X(NOT_FINISHED, 409, "not-finished", "The job has no result yet")                              \
+    X(JOB_FAILED, 409, "job-failed", "The job has ended without a result")                         \
     X(GONE, 410, "expired", "The job or its result is not kept any more")                          \
     X(PRECONDITION, 412, "precondition-failed", "The client has this result already")              \
     X(TOO_LARGE, 413, "too-large", "The request is larger than this daemon accepts")               \
     X(URI_TOO_LONG, 414, "uri-too-long", "The address is longer than this daemon accepts")         \
     X(MEDIA_TYPE, 415, "unsupported-media-type",                                                   \
       "The body has a media type this address cannot read")                                        \
+    X(RANGE, 416, "range", "The result has no such bytes")                                         \
     X(MISDIRECTED, 421, "misdirected", "This daemon does not answer to that name")                 \
     X(INVALID, 422, "invalid-fields", "Some fields are missing, unknown or out of range")          \
     X(UNSUPPORTED, 422, "unsupported", "This combination is not available")                        \

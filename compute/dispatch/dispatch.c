@@ -25,6 +25,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 /* ---- what workers tell ---- */
 
@@ -107,6 +108,17 @@ bool dispatch_turn(struct dispatch *dispatch) {
     return loop_turn(&dispatch->loop, 0);
 }
 
+enum kiln_status dispatch_store(struct dispatch *dispatch, int64_t boot, int64_t bytes,
+                                int64_t jobs, int *socket) {
+    struct arena *arena = dispatch->queue.arena;
+    const struct spawner_request request = {
+        .arena_size = arena_size(arena), .boot = boot, .store_bytes = bytes, .store_jobs = jobs};
+    enum kiln_status status =
+        spawn_store(&dispatch->workers.spawner, request, arena_fd(arena), &dispatch->store);
+    *socket = dispatch->store.job_fd;
+    return status;
+}
+
 /* ---- creating and destroying ---- */
 
 /* Completes what still waits when the dispatcher ends. */
@@ -125,6 +137,9 @@ static void reject_all(struct run_queue *queue) {
 /* Frees everything but running threads. */
 static void release(struct dispatch *dispatch) {
     spawner_stop(&dispatch->workers.spawner);
+    if (dispatch->store.pidfd >= 0) {
+        close(dispatch->store.pidfd);
+    }
     loop_finish(&dispatch->loop);
     timers_finish(&dispatch->timers);
     run_queue_finish(&dispatch->queue);
@@ -135,6 +150,7 @@ static void release(struct dispatch *dispatch) {
 static void parts_fill(struct dispatch *dispatch, const struct dispatch_options *options) {
     struct run_queue *queue = &dispatch->queue;
     struct workers *workers = &dispatch->workers;
+    dispatch->store = (struct spawned){.pidfd = -1};
     queue->arena = options->arena;
     queue->waiting_max = options->queue > 0 ? (size_t)options->queue : 0;
     *workers = (struct workers){

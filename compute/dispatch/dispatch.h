@@ -105,6 +105,11 @@ int dispatch_timeout(struct dispatch *dispatch);
    nothing. One thread at a time. */
 bool dispatch_turn(struct dispatch *dispatch);
 
+/** For the thread that turns, between two turns. Starts the process of the store, after ending the
+    one that was started before; `socket` is the caller's. Errors: KILN_INTERNAL, logged. */
+enum kiln_status dispatch_store(struct dispatch *dispatch, int64_t boot, int64_t bytes,
+                                int64_t jobs, int *socket);
+
 /** Takes the job (and its blocks). On any return but KILN_OK the job stays the caller's and `done`
     is not called. Errors: BUSY, DRAINING, NO_DEVICE (none that could run it is available now),
     INCAPABLE (none ever will be: the wanted one is not in use, or lacks a kernel), NO_MEMORY,

@@ -13,6 +13,7 @@ struct dispatch {
     struct workers workers;
     struct timers timers;
     struct loop loop;
+    struct spawned store; /* its process; pid 0: none was started */
     uint64_t deadline_ns; /* length */
     bool driven;          /* no thread: the caller turns the loop */
     void (*lost)(void *context);

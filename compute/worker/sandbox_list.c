@@ -101,6 +101,8 @@ static const struct sandbox_call front[] = {
     /* connections that come in; there is no connect() */
     ANY(accept), ANY(accept4), ANY(setsockopt), ANY(getsockname), ANY(getpeername), ANY(sendmmsg),
     ANY(recvmmsg),
+    /* results that lie in files of the store, whose descriptors it hands over */
+    ANY(sendfile),
     /* datagrams to the service manager, pairs with workers: nothing that leaves the machine */
     IS(socket, 1, AF_UNIX), IS(socketpair, 1, AF_UNIX), ANY(pipe2),
     /* the end of a worker, of the spawner, of this process */

@@ -152,6 +152,27 @@ static int start_probe(const int *fds, pid_t *pid) {
     return fds[0] < 0 ? EINVAL : program_start(pid, PROGRAM, arguments, NULL, 0, fds[0]);
 }
 
+static int start_store(const struct spawner_request *request, const int *fds, pid_t *pid) {
+    char size[32], boot[32], bytes[32], jobs[32];
+    const char *directory = getenv(STORE_DIRECTORY_VARIABLE);
+    if (fds[0] < 0 || fds[1] < 0 || request->boot < 0 || request->store_bytes < 0 ||
+        request->store_jobs < 0) {
+        return EINVAL;
+    }
+    snprintf(size, sizeof size, "%llu", (unsigned long long)request->arena_size);
+    snprintf(boot, sizeof boot, "%lld", (long long)request->boot);
+    snprintf(bytes, sizeof bytes, "%lld", (long long)request->store_bytes);
+    snprintf(jobs, sizeof jobs, "%lld", (long long)request->store_jobs);
+    const char *const arguments[] = {
+        "kilnd",  "store",       "--arena-size",
+        size,     "--state-dir", directory != NULL ? directory : "",
+        "--boot", boot,          "--store-bytes",
+        bytes,    "--jobs",      jobs,
+        NULL,
+    };
+    return program_start(pid, PROGRAM, arguments, fds, 2, -1);
+}
+
 /* ---- ending ---- */
 
 /* Fills the reply with the end of a child; its `pid` stays 0 where it lives. */
@@ -191,6 +212,7 @@ static int request_do(const struct spawner_request *request, const int *fds,
     }
     reply->error = request->task == SPAWNER_WORKER  ? start_worker(request, fds, &pid)
                    : request->task == SPAWNER_PROBE ? start_probe(fds, &pid)
+                   : request->task == SPAWNER_STORE ? start_store(request, fds, &pid)
                                                     : ENOSYS;
     if (reply->error != 0) {
         return -1;

@@ -8,6 +8,7 @@
 #include "server/http/problem.h"
 #include "server/http/reply.h"
 #include "server/jobs/dispatcher.h"
+#include "server/jobs/ledger.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,8 +41,11 @@ enum MHD_Result info_health(struct http_request *request) {
 }
 
 static void ready_print(struct http_request *request, struct text *text) {
-    (void)request;
-    text_string(text, "{\"status\":\"ready\"}\n");
+    bool now;
+    ledger_ready(request->service->ledger, &now);
+    text_format(text, "{\"status\":\"ready\",\"store\":\"%s\",\"durable\":%s}\n",
+                now ? "ready" : "starting",
+                ledger_durable(request->service->ledger) ? "true" : "false");
 }
 
 enum MHD_Result info_ready(struct http_request *request) {
@@ -56,6 +60,10 @@ enum MHD_Result info_ready(struct http_request *request) {
     }
     if (!ready) {
         return problem_reply(request, KILN_NO_DEVICE, "%s", why);
+    }
+    bool now;
+    if (!ledger_ready(request->service->ledger, &now)) {
+        return problem_reply(request, KILN_STORE, "The store of jobs has not been opened yet.");
     }
     return reply_print(request, MHD_HTTP_OK, JSON_MEDIA, ready_print);
 }

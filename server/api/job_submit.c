@@ -7,6 +7,7 @@
 #include "compute/core/text.h"
 #include "compute/submission/submission.h"
 #include "server/api/job_answer.h"
+#include "server/api/job_kept.h"
 #include "server/http/authorization.h"
 #include "server/http/problem.h"
 #include "server/jobs/record.h"
@@ -91,7 +92,7 @@ static void record_ended(struct job_record *record) {
 }
 
 /* The body's block moves. False if memory ran out. */
-static bool record_make(struct http_request *request) {
+static bool record_make(struct http_request *request, bool check) {
     const struct route *route = request->match.route;
     char accept[1024], tags[1024], cache[256], id[REQUEST_ID_MAX + 1];
     struct header_list lists[LISTS] = {
@@ -111,10 +112,11 @@ static bool record_make(struct http_request *request) {
         .body = request->body,
         .body_size = request->body_size,
         .accept = lists[LIST_ACCEPT].any ? accept : NULL,
-        .tags = lists[LIST_TAGS].any ? tags : NULL,
-        .address = reads ? request->target : NULL,
-        .find = true,
-        .keep = true,
+        .tags = lists[LIST_TAGS].any && !check ? tags : NULL,
+        .address = reads && !check ? request->target : NULL,
+        .find = !check,
+        .keep = !check,
+        .check = check,
         .age_ns = UINT64_MAX,
         .holder = *request_holder(request),
         .owner = authorization_owner(request),
@@ -124,7 +126,11 @@ static bool record_make(struct http_request *request) {
         .ended = record_ended,
         .context = request,
     };
-    cache_control_read(&order, cache);
+    if (check) {
+        job_kept_order(request, &order);
+    } else {
+        cache_control_read(&order, cache);
+    }
     request->record = job_record_create(request->service->jobs, &order);
     if (request->record == NULL) {
         return false;
@@ -136,13 +142,17 @@ static bool record_make(struct http_request *request) {
 enum MHD_Result job_submit(struct http_request *request) {
     struct jobs *jobs = request->service->jobs;
     if (request->stage == STAGE_AWAY) {
-        return job_answer(request);
+        return request->kept != NULL ? job_kept_checked(request) : job_answer(request);
     }
-    if (!record_make(request)) {
+    bool keeps = job_kept_wanted(request);
+    if (keeps && job_kept_begin(request) != KILN_OK) {
+        return problem_send(request);
+    }
+    if (!record_make(request, keeps)) {
         return problem_reply(request, KILN_NO_MEMORY, "There is no memory for this request now.");
     }
     if (job_record_begin(request->record)) {
-        return job_answer(request);
+        return keeps ? job_kept_checked(request) : job_answer(request);
     }
     if (!jobs_enter(jobs)) {
         return problem_reply(request, KILN_DRAINING, "The daemon is shutting down.");

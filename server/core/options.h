@@ -38,7 +38,9 @@ struct options {
     uint64_t device_memory;      /* bytes; 0: all there is */
     uint64_t max_body;           /* bytes */
     uint64_t max_pixels, max_iterations, max_samples, max_frequencies;
-    uint64_t queue; /* jobs */
+    uint64_t queue;       /* jobs */
+    uint64_t store_bytes; /* 0: as the disk allows */
+    uint64_t store_jobs;
     uint64_t connections, connections_per_address;
     uint64_t http_threads;
     uint64_t wrong_keys;                          /* of an address in a minute; 0: no limit */

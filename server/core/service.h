@@ -27,6 +27,7 @@ struct connections;
 struct cors;
 struct dispatcher;
 struct jobs;
+struct ledger;
 
 struct service {
     const struct options *options;
@@ -34,6 +35,7 @@ struct service {
     struct arena *arena;
     struct dispatcher *dispatcher;             /* the devices and their queue */
     struct jobs *jobs;                         /* jobs that are read, looked up, run */
+    struct ledger *ledger;                     /* jobs that outlive their connection */
     struct connections *connections;           /* the open connections */
     struct connection_limit *connection_limit; /* connections by address */
     struct access *access;                     /* the keys; NULL: everybody may do everything */

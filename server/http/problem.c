@@ -15,10 +15,8 @@ static const struct {
     enum kiln_status status;
     int seconds;
 } retries[] = {
-    {KILN_BUSY, 1},
-    {KILN_NO_DEVICE, 1},
-    {KILN_NO_MEMORY, 1},
-    {KILN_DRAINING, 5},
+    {KILN_BUSY, 1},  {KILN_NO_DEVICE, 1},   {KILN_NO_MEMORY, 1},    {KILN_DRAINING, 5},
+    {KILN_STORE, 1}, {KILN_STORE_FULL, 60}, {KILN_NOT_FINISHED, 1},
 };
 
 static void member_print(struct text *text, const char *name, const char *value) {
@@ -53,6 +51,9 @@ static void problem_print(struct http_request *request, struct text *text) {
     if (request->complaints != NULL && request->complaints->count > 0) {
         errors_print(text, request->complaints);
     }
+    if (request->cause != NULL) {
+        text_format(text, ",\"error\":%s", request->cause);
+    }
     if (!job_id_empty(&request->job)) {
         char id[JOB_ID_TEXT];
         job_id_print(&request->job, id);
@@ -81,6 +82,10 @@ enum MHD_Result problem_send(struct http_request *request) {
     }
     if (request->etag != NULL) {
         response_header(response, MHD_HTTP_HEADER_ETAG, "%s", request->etag);
+    }
+    if (request->fault == KILN_RANGE) {
+        response_header(response, MHD_HTTP_HEADER_CONTENT_RANGE, "bytes */%llu",
+                        (unsigned long long)request->length);
     }
     if (request->fault == KILN_NOT_ACCEPTABLE) {
         response_header(response, MHD_HTTP_HEADER_VARY, "Accept");

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static _Thread_local uint64_t made_size;
 
@@ -60,6 +61,15 @@ struct MHD_Response *response_block(struct arena *arena, struct block *block, ui
         (size_t)size, arena_at(arena, lease->block.offset), lease_end, lease);
     if (response == NULL) {
         lease_end(lease);
+    }
+    return response;
+}
+
+struct MHD_Response *response_file(int fd, uint64_t offset, uint64_t size) {
+    struct MHD_Response *response = MHD_create_response_from_fd_at_offset64(size, fd, offset);
+    made_size = size;
+    if (response == NULL) {
+        close(fd);
     }
     return response;
 }

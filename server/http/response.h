@@ -21,6 +21,9 @@ struct MHD_Response *response_owned(char *bytes, size_t size);
     the last byte has left (or here where the response cannot be made). */
 struct MHD_Response *response_block(struct arena *arena, struct block *block, uint64_t size);
 
+/** `size` bytes of a file from `offset` on; the descriptor is closed with the response, or here. */
+struct MHD_Response *response_file(int fd, uint64_t offset, uint64_t size);
+
 /** Adds a header (printf format). NULL is allowed for `response`. */
 void response_header(struct MHD_Response *response, const char *name, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -6,6 +6,7 @@
 #include "compute/codecs/json.h"
 #include "compute/core/words.h"
 #include "compute/worker/device_kind.h"
+#include "server/jobs/ledger.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -152,6 +153,19 @@ void dispatcher_destroy(struct dispatcher *dispatcher) {
     }
 }
 
+/* The ledger has no way of its own to the process that starts others. */
+static bool store_start(struct dispatcher *dispatcher) {
+    struct ledger *ledger = atomic_load(&dispatcher->ledger);
+    int64_t boot, bytes, jobs;
+    int socket = -1;
+    if (ledger == NULL || ledger_wants(ledger, &boot, &bytes, &jobs) != 0) {
+        return false;
+    }
+    dispatch_store(dispatcher->dispatch, boot, bytes, jobs, &socket);
+    ledger_connect(ledger, socket);
+    return true;
+}
+
 bool dispatcher_turn(void *context) {
     struct dispatcher *dispatcher = context;
     struct dispatch *dispatch = dispatcher_enter(dispatcher);
@@ -159,6 +173,7 @@ bool dispatcher_turn(void *context) {
         return false;
     }
     bool any = dispatch_turn(dispatch);
+    any = store_start(dispatcher) || any;
     dispatcher_leave(dispatcher);
     return any;
 }
@@ -170,6 +185,9 @@ int dispatcher_timeout(void *context) {
         return -1;
     }
     int timeout = dispatch_timeout(dispatch);
+    struct ledger *ledger = atomic_load(&dispatcher->ledger);
+    int64_t none;
+    int store = ledger != NULL ? ledger_wants(ledger, &none, &none, &none) : -1;
     dispatcher_leave(dispatcher);
-    return timeout;
+    return store >= 0 && store < timeout ? store : timeout;
 }

@@ -13,13 +13,16 @@
 #include "server/jobs/executor.h"
 #include "server/jobs/gate.h"
 
+struct ledger;
+
 struct dispatcher {
     struct executor executor;
     struct dispatch *dispatch;
-    char kinds[64];     /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
-    char variants[512]; /* "cpu avx2,cuda NVIDIA H200": where bytes may differ */
-    bool spins;         /* one of them answers so fast that loops look for it */
-    struct gate gate;   /* before the dispatch */
+    char kinds[64];                  /* kinds of device that may run jobs: "cuda" or "cpu,cuda" */
+    char variants[512];              /* "cpu avx2,cuda NVIDIA H200": where bytes may differ */
+    bool spins;                      /* one of them answers so fast that loops look for it */
+    struct gate gate;                /* before the dispatch */
+    _Atomic(struct ledger *) ledger; /* wants processes of the store; NULL: there is none */
 };
 
 /** Probes the devices and starts their workers. Errors as dispatch_create. */

@@ -72,6 +72,8 @@ struct job_record *job_record_create(struct jobs *jobs, const struct job_order *
     record->job.type = order->type;
     record->job.holder = order->holder;
     texts_keep(record, order);
+    record->check = order->check;
+    record->preparation.id = order->id;
     record->job.owner = order->owner;
     record->job.trace = order->trace;
     record->job.watch_fd = order->watch_fd;
@@ -313,7 +315,8 @@ static void preparation_run(struct offload_task *task) {
     if (ended == KILN_OK && atomic_load(&preparation->revoked)) {
         ended = KILN_REVOKED; /* behind the last point */
     }
-    bool runs = ended == KILN_OK && record->outcome == RECORD_JOB && !result_reuse_find(record);
+    bool runs = ended == KILN_OK && record->outcome == RECORD_JOB && !record->check &&
+                !result_reuse_find(record);
     if (runs) {
         ended = preparation_move(record);
         if (ended == KILN_OK) {
@@ -344,7 +347,8 @@ static void preparation_push(struct job_record *record) {
     struct job *job = &record->job;
     job->since_ns = clock_ns();
     record->preparation = (struct preparation){
-        .id = jobs->executor->type->id(jobs->executor),
+        .id = job_id_empty(&record->preparation.id) ? jobs->executor->type->id(jobs->executor)
+                                                    : record->preparation.id,
         .since_ns = job->since_ns,
         .until_ns = job->since_ns + (uint64_t)(jobs->options.deadline_s * 1e9),
         .type = job->type,
@@ -386,7 +390,7 @@ bool job_record_begin(struct job_record *record) {
     if (record->outcome == RECORD_JOB || record->outcome == RECORD_UNCHANGED) {
         result_reuse_remember(record);
     }
-    return record->outcome != RECORD_JOB || result_reuse_find(record);
+    return record->check || record->outcome != RECORD_JOB || result_reuse_find(record);
 }
 
 void job_record_run(struct job_record *record) {

@@ -44,6 +44,8 @@ struct job_order {
     bool find, keep;             /* may get another's result; its own may be kept */
     uint64_t age_ns;             /* oldest result that is taken */
     struct holder holder;        /* whose share of the arena its blocks are taken from */
+    struct job_id id;            /* that it is to have; empty: a new one */
+    bool check;                  /* ends once it has been read and checked, without running */
     uint32_t owner;              /* who may cancel it; 0 for nobody in particular */
     struct trace trace;          /* empty for none */
     const char *request_id;      /* at most REQUEST_ID_MAX bytes; NULL for none */
@@ -79,6 +81,7 @@ struct job_record {
     bool negotiated;            /* the format came from `accept` */
     struct result *result;      /* kept or shared, held by the record; NULL: job.result has it */
     enum reused reused;
+    bool check;   /* is not to run */
     bool settles; /* its result was put into the cache and is to be moved there */
 
     /* result_reuse.c's */

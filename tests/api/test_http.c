@@ -309,7 +309,7 @@ static void pipelining(void **state) {
     size_t size = raw_exchange(fd, bytes, sizeof bytes - 1, out, sizeof out, 10, &closed);
     assert_true(closed);
     const char *not_found = memmem(out, size, "HTTP/1.1 404 ", 13);
-    const char *ready = memmem(out, size, "{\"status\":\"ready\"}", 18);
+    const char *ready = memmem(out, size, "{\"status\":\"ready\"", 17);
     assert_int_equal(strncmp(out, "HTTP/1.1 200 ", 13), 0);
     assert_non_null(not_found);
     assert_non_null(ready);

@@ -605,6 +605,15 @@ def make_accept():
         save("fuzz_accept", name, data)
 
 
+def make_kept_headers():
+    texts = ("respond-async", "respond-async, wait=10", "wait=99999999999999999999999; respond-async", "wait=", "WAIT=5",
+             '"night-17/4"', '"a \\"b\\" \\\\"', '"', '""', '"a"b', '"a\\', '"' + "k" * 64 + '"', '"' + "k" * 65 + '"', '"\x7f"',
+             "bytes=0-0", "bytes=5-9", "bytes=10-", "bytes=-7", "bytes=-0", "bytes=9-5", "bytes=0-1,4-5", "bytes=",
+             "bytes=99999999999999999999999-", "bytes=-99999999999999999999999", "bytes=1-2x", "items=0-1")
+    for i, text in enumerate(texts):
+        save("fuzz_kept_headers", f"{i:02}", text.encode("latin-1"))
+
+
 def make_etag():
     tag = '"08a0a8095942b35e59f34283d02fa647"'
     files = {
@@ -684,5 +693,5 @@ def make_store_command():
 if __name__ == "__main__":
     for make in (make_png, make_png_write, make_pgm, make_npy, make_json, make_csv, make_base64,
                  make_keys, make_trace, make_wire, make_quantum, make_multipart, make_url, make_accept,
-                 make_etag, make_origin, make_submission, make_store_command):
+                 make_etag, make_kept_headers, make_origin, make_submission, make_store_command):
         make()

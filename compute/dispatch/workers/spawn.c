@@ -218,6 +218,31 @@ enum kiln_status spawn_worker(struct spawner *spawner, struct spawner_request re
     return error == 0 ? KILN_OK : KILN_INTERNAL;
 }
 
+enum kiln_status spawn_store(struct spawner *spawner, struct spawner_request request, int arena_fd,
+                             struct spawned *spawned) {
+    int far = -1, none, error = 0;
+    if (spawned->pid > 0) {
+        struct spawner_request end = {.task = SPAWNER_END, .pid = spawned->pid};
+        struct spawner_reply reply;
+        ask(spawner, &end, NULL, 0, &reply, &none);
+        close_fd(&spawned->pidfd);
+    }
+    *spawned = (struct spawned){.pidfd = -1, .job_fd = -1, .control_fd = -1};
+    request.task = SPAWNER_STORE;
+    if (!pair_make(&spawned->job_fd, &far)) {
+        error = errno;
+    } else {
+        const int fds[] = {far, arena_fd};
+        error = start(spawner, &request, fds, sizeof fds / sizeof *fds, spawned);
+    }
+    close_fd(&far);
+    if (error != 0) {
+        log_error("the store could not be started: %s", strerror(error));
+        close_fd(&spawned->job_fd);
+    }
+    return error == 0 ? KILN_OK : KILN_INTERNAL;
+}
+
 bool spawn_ended(struct spawner *spawner, const struct spawned *spawned, char *how, size_t size) {
     struct pollfd end = {.fd = spawned->pidfd, .events = POLLIN};
     struct spawner_request request = {.task = SPAWNER_REAP, .pid = spawned->pid};

@@ -38,6 +38,11 @@ void spawner_on_event(struct spawner *spawner);
     device_bytes). Errors: KILN_INTERNAL with the reason in `why`. */
 enum kiln_status spawn_worker(struct spawner *spawner, struct spawner_request request, int arena_fd,
                               struct spawned *spawned, char *why, size_t why_size);
+/** Ends the store that `spawned` has been given before, if any, and starts one by the request
+   (boot, store_bytes, store_jobs, arena_size); its socket is in `job_fd`, the caller's. Errors:
+    KILN_INTERNAL, logged. */
+enum kiln_status spawn_store(struct spawner *spawner, struct spawner_request request, int arena_fd,
+                             struct spawned *spawned);
 /** Reaps a worker that has ended and tells how; false if it lives. */
 bool spawn_ended(struct spawner *spawner, const struct spawned *spawned, char *how, size_t size);
 /** Runs the probe for at most `timeout_ms` and collects its output, NUL-terminated. */

@@ -38,6 +38,7 @@
 enum stage { STAGE_HEAD, STAGE_BODY, STAGE_AWAY, STAGE_ANSWERED };
 
 struct job_record;
+struct kept_request;
 
 struct http_request {
     struct loop *loop; /* its connection's */
@@ -64,10 +65,13 @@ struct http_request {
     uint64_t body_size, discarded; /* bytes kept, bytes thrown away past the limit */
 
     struct job_record *record; /* of the job that it brings, the handler's; NULL for none */
+    struct kept_request *kept; /* what it asks of the ledger, the handler's; NULL for nothing */
 
     /* what is wrong, for a problem document (problem.h); nothing while `fault` is KILN_OK */
     enum kiln_status fault;
     const struct complaints *complaints; /* of single fields; NULL for none */
+    const char *cause;                   /* the problem that a job had, as JSON; NULL for none */
+    uint64_t length;                     /* RANGE: bytes that there are */
     const char *etag;                    /* of what there is instead; NULL for none */
     struct job_id job;                   /* that it speaks of; empty for none */
     char *detail;                        /* a sentence; NULL for none */
