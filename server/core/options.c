@@ -8,7 +8,7 @@
 
 #include "compute/core/log.h"
 #include "compute/core/spelling.h"
-#include "kernels/kernels.h"
+#include "compute/jobs/job.h"
 
 #include <ctype.h>
 #include <errno.h>
