@@ -105,7 +105,8 @@ void cors_headers(const struct http_request *request, struct MHD_Response *respo
                     "Server-Timing, ETag, Age, Cache-Status, Retry-After, Kiln-Device, "
                     "Kiln-Input, Kiln-Job, Kiln-Joules-Estimate, Kiln-Precision, Kiln-Clamped, "
                     "Kiln-Scale, Kiln-Converged, Kiln-Convergence, RateLimit, RateLimit-Policy, "
-                    "WWW-Authenticate, X-Request-Id, Traceresponse");
+                    "WWW-Authenticate, X-Request-Id, Traceresponse, Location, Preference-Applied, "
+                    "Idempotency-Replayed, Repr-Digest, Accept-Ranges, Content-Range");
     /* browsers show a page of another origin the timings only with this */
     const char *origin = request_header(request, MHD_HTTP_HEADER_ORIGIN);
     if (origin != NULL) {
@@ -122,6 +123,7 @@ void cors_preflight(const struct http_request *request, const char *methods,
     response_header(
         response, "Access-Control-Allow-Headers",
         "Authorization, Content-Type, Accept, Cache-Control, If-None-Match, Traceparent, "
-        "Tracestate, X-Request-Id");
+        "Tracestate, X-Request-Id, Prefer, Idempotency-Key, Range, If-Range, Kiln-Label, "
+        "Kiln-Expires, Kiln-Retain");
     response_header(response, "Access-Control-Max-Age", "%d", PREFLIGHT_SECONDS);
 }

@@ -420,6 +420,7 @@ static void origins_are_allowed_by_name(void **state) {
         assert_non_null(strstr(value, "Server-Timing"));
         assert_non_null(strstr(value, "ETag"));
         assert_non_null(strstr(value, "RateLimit"));
+        assert_non_null(strstr(value, "Repr-Digest"));
         answer_free(&answer);
         session_ask(session, &plain, &answer);
         assert_status(&answer, 200);
@@ -471,6 +472,7 @@ static void preflights_are_answered_without_a_key(void **state) {
     assert_header(&answer, "Vary", "Origin");
     assert_true(answer_header(&answer, "Access-Control-Allow-Headers", value, sizeof value));
     assert_non_null(strstr(value, "Authorization"));
+    assert_non_null(strstr(value, "Prefer, Idempotency-Key"));
     assert_true(has(&answer, "Access-Control-Max-Age"));
     assert_false(has(&answer, "Access-Control-Allow-Credentials"));
     answer_free(&answer);
