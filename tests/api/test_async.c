@@ -315,13 +315,16 @@ static void deadlines_are_of_runs(void **state) {
         "--max-iterations", "1000000000000", "--slots", "1", "--deadline", "2", NULL};
     struct daemon daemon;
     struct answer answer;
-    char running[128], waiting[128], result[160];
+    char running[128], next[128], waiting[128], result[160];
     daemon_start(&daemon, short_flags);
     struct session *session = session_create(&daemon);
     sweeps_keep(session, ENDLESS, running);
     state_wait(session, running, "running");
-    sweeps_keep(session, "600000", waiting); /* longer than what the first leaves of the deadline */
+    sweeps_keep(session, ENDLESS, next);
+    sleep_s(0.01); /* ids tell the order, and a millisecond of theirs is shared */
+    sweeps_keep(session, "1", waiting); /* behind two whole deadlines */
     state_expect(session, waiting, "succeeded");
+    state_expect(session, next, "failed");
     state_expect(session, running, "failed");
     result_path(running, result);
     session_get(session, result, &answer);
