@@ -106,7 +106,7 @@ void cors_headers(const struct http_request *request, struct MHD_Response *respo
                     "Kiln-Input, Kiln-Job, Kiln-Joules-Estimate, Kiln-Precision, Kiln-Clamped, "
                     "Kiln-Scale, Kiln-Converged, Kiln-Convergence, RateLimit, RateLimit-Policy, "
                     "WWW-Authenticate, X-Request-Id, Traceresponse, Location, Preference-Applied, "
-                    "Idempotency-Replayed, Repr-Digest, Accept-Ranges, Content-Range");
+                    "Idempotency-Replayed, Repr-Digest");
     /* browsers show a page of another origin the timings only with this */
     const char *origin = request_header(request, MHD_HTTP_HEADER_ORIGIN);
     if (origin != NULL) {
