@@ -114,7 +114,8 @@ def cuda_check(tree, nvcc):
               "ninja -C build-cuda kernels/cuda/blend.fatbin\n"
               f"cc -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -fsyntax-only -I. -isystem {home}/include "
               "kernels/cuda/blend/blend.c\n"
-              "grep -qx '    image blend' build-cuda/kernels/cuda/cuda_images.inc")
+              "ninja -C build-cuda kiln_cuda_blend\n"
+              "nm build-cuda/kernels/cuda/libkiln_cuda_blend.a | grep -q 'R kiln_image_blend$'")
 
 
 def main():
