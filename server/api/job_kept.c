@@ -250,7 +250,7 @@ static enum MHD_Result offer(struct http_request *request) {
             request, KILN_URI_TOO_LONG,
             "The parameters are too long to be kept. Send them as a body instead.");
     }
-    if (!fingerprint_make(request, kept->call.fingerprint)) {
+    if (kept->key[0] != '\0' && !fingerprint_make(request, kept->call.fingerprint)) {
         return problem_reply(request, KILN_INTERNAL, "The request could not be named.");
     }
     offer_fill(request);

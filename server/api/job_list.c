@@ -129,7 +129,7 @@ static void label_read(struct kept_request *asked, const char *value, struct com
 static void cursor_read(struct kept_request *asked, const char *value, struct complaints *wrong) {
     asked->no_live = true; /* they were on the first page */
     if (!job_id_parse(value, strlen(value), &asked->call.filter.after)) {
-        complaints_add(wrong, "cursor", "is what the header Link of the page before says");
+        complaints_add(wrong, "cursor", "is the `next` of the page before");
     }
 }
 
